@@ -1,0 +1,97 @@
+package wire
+
+// Side is where a capture was taken.
+type Side uint8
+
+// Sides. SideNear is the zero value: the node.
+const (
+	SideNear Side = iota // the node
+	SideFar              // the far host, or anything past the node
+)
+
+// String returns "near" or "far".
+func (s Side) String() string {
+	if s == SideFar {
+		return "far"
+	}
+	return "near"
+}
+
+// Skip is a reason for which a frame, or a layer of it, gave no packet facts.
+type Skip uint8
+
+// The reasons.
+const (
+	SkipNotIP       Skip = iota // ARP, LLDP and everything else without an IP header
+	SkipTooShort                // the capture holds less than the headers need (snap length)
+	SkipMalformed               // a header contradicts itself or the packet's length
+	SkipLinkType                // link type or hardware type not decoded
+	SkipEmpty                   // a record without bytes
+	SkipDepth                   // more nested headers than the decoder follows
+	SkipNoInterface             // a packet block that names an interface the file does not describe
+	NumSkips
+)
+
+// String returns the reason's word in JSON.
+func (s Skip) String() string {
+	switch s {
+	case SkipNotIP:
+		return "not-ip"
+	case SkipTooShort:
+		return "too-short"
+	case SkipMalformed:
+		return "malformed"
+	case SkipLinkType:
+		return "link-type"
+	case SkipEmpty:
+		return "empty"
+	case SkipDepth:
+		return "too-deep"
+	case SkipNoInterface:
+		return "no-interface"
+	case NumSkips:
+	}
+	return "other"
+}
+
+// Interface is one place of a capture: a pcapng interface block, an SLL2 interface index, or the one interface of a
+// pcap file.
+type Interface struct {
+	Name        string // as the file gives it, not escaped; "" is unknown
+	Description string
+	Filter      string // capture filter that the file records for it
+	HasFilter   bool   // false: the file does not say
+	Index       uint32 // operating system's interface index. Valid iff HasIndex.
+	HasIndex    bool
+	LinkType    uint32 // pcap LINKTYPE_ value
+	SnapLen     uint32 // zero is unlimited
+	Loopback    bool   // the link layer says so (SLL2 ARPHRD_LOOPBACK)
+	Packets     uint64
+	Dropped     uint64 // by the kernel or the interface, as interface statistics say. Valid iff HasDropped.
+	HasDropped  bool
+}
+
+// Summary is what is known of a whole capture once it has been read.
+type Summary struct {
+	Format     string // "pcap", "pcapng", "tcpdump text"; with " (gzip)" or " (zstd)" behind it
+	LinkTypes  []uint32
+	Interfaces []Interface
+	// AllInterfaces is true where the capture was taken on the pseudo-device any (link type SLL or SLL2): every interface
+	// of the host is in it, as far as its filter let it.
+	AllInterfaces bool
+	SnapLen       uint32 // zero is unlimited or unknown
+	Filter        string // valid iff HasFilter
+	HasFilter     bool
+	Frames        uint64 // records read, decoded or not
+	Bytes         uint64 // captured bytes of those records
+	First, Last   int64  // earliest and latest time of a frame, NoTime if there is none
+	Complete      bool   // the file ended where a record ended, and nothing in it was damaged
+	Dropped       uint64 // valid iff HasDropped
+	HasDropped    bool
+	Skipped       [NumSkips]uint64
+	CutFrames     uint64 // frames whose captured bytes ended inside the headers that the analysis reads (IsCut)
+	Notes         []string
+	Hardware      string // pcapng section header options, not escaped
+	OS            string
+	Application   string
+}

@@ -1,0 +1,3 @@
+module github.com/srcproof/srcproof
+
+go 1.26

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var record = flag.Bool("record", false, "make the captures in testdata/captures again, in the lab")
+
+// capturesDir is where the stored captures are: one folder for a case.
+const capturesDir = "../../testdata/captures"
+
+// storedCase is a scenario whose captures are kept in testdata, for tests and demonstrations without root.
+type storedCase struct {
+	dir, scenario string
+	files         []storedFile
+}
+
+// storedFile is one of the scenario's captures under the name that it has in the folder.
+type storedFile struct{ name, capture string }
+
+// storedCases says what is kept, and as what.
+func storedCases() []storedCase {
+	both := []storedFile{{"node.pcap", "any"}, {"far.pcap", "far"}}
+	return []storedCase{
+		{"before", "before", both},
+		{"after", "after", both},
+	}
+}
+
+// mostBytes is how large a stored capture may be.
+const mostBytes = 20_000
+
+// TestLabRecord makes the stored captures again: go test ./cmd/srcproof -run TestLabRecord -record
+func TestLabRecord(t *testing.T) {
+	if !*record {
+		t.Skip("writes testdata/captures only with -record")
+	}
+	var names []string
+	for _, c := range storedCases() {
+		names = append(names, c.scenario)
+	}
+	results := labCaptures(t, names...)
+	if t.Failed() {
+		t.FailNow() // a case is written whole or not at all
+	}
+	for _, c := range storedCases() {
+		r := results[c.scenario]
+		dir := filepath.Join(capturesDir, c.dir)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write := func(name, content string) {
+			t.Helper()
+			if len(content) > mostBytes {
+				t.Fatalf("%s/%s: %d bytes, want at most %d", c.dir, name, len(content), mostBytes)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, f := range c.files {
+			write(f.name, string(r.captures[f.capture].pcap))
+		}
+		write("links.txt", r.links)
+		write("iptables-save.txt", r.rules)
+		write("README.md", caseReadme(c, r))
+	}
+}
+
+// caseReadme says what a stored case shows and how it was made.
+func caseReadme(c storedCase, r *scenarioResult) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", c.dir, wrap(r.about, 110))
+	fmt.Fprintf(&b, "Facts: `%s`\n\n", strings.Join(r.facts, " "))
+	b.WriteString("| file | captured | sha256 |\n|---|---|---|\n")
+	for _, f := range c.files {
+		c := r.captures[f.capture]
+		fmt.Fprintf(&b, "| %s | %s: `%s` | %x |\n", f.name, placeOf(f.capture), strings.Replace(c.command, f.capture+".pcap", f.name, 1), sha256.Sum256(c.pcap))
+	}
+	b.WriteString("| links.txt | on the node: `ip -o link` | |\n| iptables-save.txt | on the node: `iptables-save; ip6tables-save` | |\n\n")
+	if r.kind == bridged {
+		b.WriteString("    pod " + podIP + " -- veth0 cbr0 [node] eth0 " + nodeIP + " -- " + routerIP + " [router] " + routerFar + " -- ens4 " + farIP + " [far host]\n\n")
+	} else {
+		b.WriteString("    pod " + podIP + " -- " + podLinkRouted + " [node] eth0 " + nodeIP + " -- " + routerIP + " [router] " + routerFar + " -- ens4 " + farIP + " [far host]\n\n")
+	}
+	fmt.Fprintf(&b, "Made by scenario `%s` of cmd/srcproof/lab_scenarios_test.go: real translation by the kernel, in network\n"+
+		"namespaces on one host, so the clocks of all captures are one. To make it again, as root:\n\n"+
+		"    go test ./cmd/srcproof -run TestLabRecord -record\n", c.scenario)
+	return b.String()
+}
+
+// wrap breaks a text into lines of at most width bytes, where its words allow it.
+func wrap(text string, width int) string {
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		switch {
+		case column == 0:
+		case column+1+len(word) > width:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
+}
+
+// placeOf says in words where a capture is taken.
+func placeOf(capture string) string {
+	switch capture {
+	case "any", "all":
+		return "node, all interfaces"
+	case "uplink":
+		return "node, uplink only"
+	case "inside":
+		return "inside the Pod"
+	case "far":
+		return "far host"
+	case "rtr":
+		return "router between"
+	}
+	return capture
+}
+
+// TestStoredCaptures checks that the captures in testdata still show what their scenarios say. It needs no root.
+func TestStoredCaptures(t *testing.T) {
+	scenarios := map[string]scenario{}
+	for _, sc := range labScenarios() {
+		scenarios[sc.name] = sc
+	}
+	for _, c := range storedCases() {
+		t.Run(c.dir, func(t *testing.T) {
+			r := &scenarioResult{scenario: scenarios[c.scenario], captures: map[string]labCapture{}}
+			read := func(name string) []byte {
+				t.Helper()
+				b, err := os.ReadFile(filepath.Join(capturesDir, c.dir, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b
+			}
+			readme := string(read("README.md"))
+			for _, f := range c.files {
+				pcap := read(f.name)
+				r.captures[f.capture] = labCapture{pcap: pcap}
+				if sum := fmt.Sprintf("%x", sha256.Sum256(pcap)); !strings.Contains(readme, sum) {
+					t.Errorf("README.md does not have the digest of %s, %s: were they made together?", f.name, sum)
+				}
+			}
+			names := linkNames(string(read("links.txt")))
+			err := r.verify(t, map[string]map[uint32]string{"any": names, "all": names})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -104,6 +104,8 @@ type verdict uint8
 const (
 	good    verdict = iota // an IP header was read; what it held is booked
 	notIP                  // a protocol that is not IP
+	unknown                // a protocol that is not known: not IP on a link, no tunnel where a tunnel was guessed
+	sealed                 // encrypted or compressed
 	short                  // the snap length cut it before an IP header was read
 	bad                    // it contradicts itself or the length that it had on the wire
 	tooDeep                // more headers than are followed
@@ -127,10 +129,6 @@ func (d *Decoder) Decode(dst []wire.Packet, meta FrameMeta, linkType uint32, fra
 	case linkRaw, linkRaw12, linkRaw14, linkIPv4, linkIPv6:
 		v = d.raw(frame, n)
 	default:
-		if !supportedLink(linkType) {
-			d.Skipped[wire.SkipLinkType]++
-			return d.finish()
-		}
 		v = d.otherLink(linkType, frame, n)
 	}
 	if v != good {
@@ -155,7 +153,7 @@ func (d *Decoder) finish() []wire.Packet {
 func (d *Decoder) skip(v verdict) {
 	switch v {
 	case good:
-	case notIP:
+	case notIP, unknown, sealed:
 		d.Skipped[wire.SkipNotIP]++
 	case short:
 		d.cut = true
@@ -249,9 +247,15 @@ func (d *Decoder) etherType(t uint16, b []byte, n int) verdict {
 			return d.nsh(b, n)
 		default:
 			if t < 1536 {
+				if d.depth > 0 && int(t) > n {
+					return bad
+				}
 				return d.llc(b, n)
 			}
-			return notIP
+			if knownEtherType(t) {
+				return notIP
+			}
+			return unknown
 		}
 	}
 }
@@ -291,7 +295,7 @@ func (d *Decoder) llc(b []byte, n int) verdict {
 		}
 		// RFC 1042's organisation code, and bridge tunnel's (IEEE 802.1H); others have their own protocol numbers.
 		if oui := be32(b[2:]) & 0xffffff; oui != 0 && oui != 0x0000f8 || be16(b[6:]) < 1536 {
-			return notIP
+			return notIP // Cisco's discovery protocols, AppleTalk
 		}
 		if d.links++; d.links > maxLinks {
 			return tooDeep
@@ -300,7 +304,11 @@ func (d *Decoder) llc(b []byte, n int) verdict {
 	case b[0] == 6 && b[1] == 6 && b[2] == 3:
 		return d.ip4(b[3:], n-3)
 	}
-	return notIP
+	switch b[0] {
+	case 0x42, 0xe0, 0xf0, 0xfe, 0xff: // spanning tree, IPX, NetBIOS, OSI, raw IPX
+		return notIP
+	}
+	return unknown
 }
 
 // sll2 decodes a Linux cooked header of version 2 (LINKTYPE_LINUX_SLL2): protocol, reserved, interface index, hardware
@@ -330,22 +338,22 @@ func (d *Decoder) sll2(b []byte, n int) verdict {
 
 // Hardware types of Linux (include/uapi/linux/if_arp.h) that change what the protocol field of a cooked header means.
 const (
-	arphrdLoopback  = 772
-	arphrdGRE       = 778
-	arphrdRadiotap  = 803
-	arphrdNetlink   = 824
-	arphrdFrameRlay = 770
+	arphrdFrameRelay = 770
+	arphrdLoopback   = 772
+	arphrdWLAN       = 801
+	arphrdRadiotap   = 803
+	arphrdNetlink    = 824
 )
 
 // cooked decodes behind a cooked header. Its protocol field is an EtherType or, below 1536, a Linux ETH_P_ number.
 func (d *Decoder) cooked(hardware, proto uint16, b []byte, n int) verdict {
 	switch hardware {
-	case arphrdNetlink:
+	case arphrdNetlink, arphrdFrameRelay:
 		return notIP
-	case arphrdFrameRlay, arphrdRadiotap:
-		d.Skipped[wire.SkipLinkType]++
-		return good
-	case arphrdGRE: // the protocol field is GRE's, which is an EtherType where it is IP
+	case arphrdWLAN:
+		return d.wlan(b, n)
+	case arphrdRadiotap:
+		return d.radiotap(b, n)
 	}
 	switch proto {
 	case 1: // ETH_P_802_3: Novell's raw 802.3

@@ -118,17 +118,17 @@ func (d *Decoder) udp(p *wire.Packet, b []byte, n int) {
 	case length < 8:
 		d.Skipped[wire.SkipMalformed]++
 		return
-	case length > n: // the datagram's other fragments have the rest
+	case length > n && p.Attr&wire.IsFragment == 0: // a first fragment's length is the whole datagram's
 		length = n
 	}
 	b, n = b[8:], length-8
 	if len(b) > n {
 		b = b[:n]
 	}
-	if p.Attr&wire.IsFragment == 0 && d.udpTunnel(p, b, n) {
+	if d.udpTunnel(p, b, n) {
 		return
 	}
-	payload(p, b, n, p.Attr&wire.IsFragment == 0)
+	payload(p, b, n, true)
 }
 
 // sctp decodes an SCTP common header and its chunks (RFC 9260 section 3): Chunk is the first one's type, payload and TSN

@@ -28,6 +28,7 @@ const labAgentEnv = "SRCPROOF_LAB_AGENT"
 type labRequest struct {
 	Op       string
 	Addr     string
+	Local    string // of a dial: "" is the kernel's choice
 	Wait     time.Duration
 	Bytes    int
 	Silent   bool
@@ -138,12 +139,20 @@ func (req labRequest) do(conns map[string]net.Conn) (string, error) {
 	case "serve-udp":
 		return "", serveDatagrams(req.Addr, req.Silent)
 	case "dial":
-		conn, err := net.DialTimeout("tcp", req.Addr, req.Wait)
+		dialer := net.Dialer{Timeout: req.Wait}
+		if req.Local != "" {
+			local, err := netip.ParseAddrPort(req.Local)
+			if err != nil {
+				return "", err
+			}
+			dialer.LocalAddr = net.TCPAddrFromAddrPort(local)
+		}
+		conn, err := dialer.Dial("tcp", req.Addr)
 		if err != nil {
 			return endOf(err)
 		}
 		conns[req.Addr] = conn
-		return completed, nil
+		return endCompleted, nil
 	case "send", "close":
 		conn := conns[req.Addr]
 		if conn == nil {
@@ -172,11 +181,11 @@ func endOf(err error) (string, error) {
 	var late net.Error
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
-		return refused, nil
+		return endRefused, nil
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EACCES):
-		return unreachable, nil
+		return endUnreachable, nil
 	case errors.As(err, &late) && late.Timeout():
-		return timeout, nil
+		return endTimeout, nil
 	}
 	return "", err
 }
@@ -201,7 +210,7 @@ func exchange(conn net.Conn, n int, wait time.Duration) (string, error) {
 	if !bytes.Equal(got, sent) {
 		return "", fmt.Errorf("sent %q, received %q", sent, got)
 	}
-	return completed, nil
+	return endCompleted, nil
 }
 
 func serveLines(addr string) error {
@@ -290,7 +299,7 @@ func pingOnce(addr string, wait time.Duration) (string, error) {
 			b = b[int(b[0]&15)*4:]
 		}
 		if len(b) == len(msg) && b[0] == reply && bytes.Equal(b[4:], msg[4:]) {
-			return completed, nil
+			return endCompleted, nil
 		}
 	}
 }

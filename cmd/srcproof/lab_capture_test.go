@@ -19,18 +19,18 @@ import (
 // labTap is one tcpdump of a lab: the name of its capture, where it listens, and the filter, "" for none.
 type labTap struct {
 	name, iface, filter string
-	at                  func(*lab) *host
+	at                  func(*lab) *labHost
 }
 
 // labTaps are the captures of every scenario. The filters are those that a person writes who looks for one server.
 func labTaps(filter string) []labTap {
 	return []labTap{
-		{"any", "any", filter, func(l *lab) *host { return l.node }},     // the node, all interfaces, the person's filter
-		{"all", "any", "", func(l *lab) *host { return l.node }},         // the node, all interfaces, no filter
-		{"uplink", "eth0", filter, func(l *lab) *host { return l.node }}, // the node's uplink alone
-		{"inside", "eth0", "", func(l *lab) *host { return l.pod }},      // inside the Pod
-		{"far", "ens4", "", func(l *lab) *host { return l.far }},         // the far host
-		{"rtr", "any", "", func(l *lab) *host { return l.rtr }},          // the router between
+		{"any", "any", filter, func(l *lab) *labHost { return l.node }},     // the node, all interfaces, the person's filter
+		{"all", "any", "", func(l *lab) *labHost { return l.node }},         // the node, all interfaces, no filter
+		{"uplink", "eth0", filter, func(l *lab) *labHost { return l.node }}, // the node's uplink alone
+		{"inside", "eth0", "", func(l *lab) *labHost { return l.pod }},      // inside the Pod
+		{"far", "ens4", "", func(l *lab) *labHost { return l.far }},         // the far host
+		{"rtr", "any", "", func(l *lab) *labHost { return l.rtr }},          // the router between
 	}
 }
 
@@ -105,14 +105,14 @@ func (l *lab) startTcpdump(tap labTap) *tcpdump {
 		if !ok {
 			l.t.Fatalf("lab: tcpdump for %s ended: %s", tap.name, <-d.stderr)
 		}
-	case <-time.After(commandTime):
+	case <-time.After(labCommandTime):
 		l.t.Fatalf("lab: tcpdump for %s does not listen", tap.name)
 	}
 	return d
 }
 
-// settle waits until no running capture has grown for a while.
-func settle(dumps []*tcpdump) {
+// labSettle waits until no running capture has grown for a while.
+func labSettle(dumps []*tcpdump) {
 	const quiet, most = 200 * time.Millisecond, 5 * time.Second
 	size := func() (n int) {
 		for _, d := range dumps {
@@ -275,13 +275,14 @@ type sight struct {
 
 const many = 1 << 30
 
-func some(point, frame string) sight           { return sight{point, frame, 1, many} }
-func none(point, frame string) sight           { return sight{point, frame, 0, 0} }
-func exactly(n int, point, frame string) sight { return sight{point, frame, n, n} }
-func atLeast(n int, point, frame string) sight { return sight{point, frame, n, many} }
-func (s sight) String() string                 { return fmt.Sprintf("%s: %s", s.point, s.frame) }
-func (s sight) in() string                     { name, _, _ := strings.Cut(s.point, " "); return name }
-func (s sight) holds(n int) bool               { return s.least <= n && n <= s.most }
+func sees(point, frame string) sight               { return sight{point, frame, 1, many} }
+func seesNone(point, frame string) sight           { return sight{point, frame, 0, 0} }
+func seesExactly(n int, point, frame string) sight { return sight{point, frame, n, n} }
+func seesAtLeast(n int, point, frame string) sight { return sight{point, frame, n, many} }
+func (s sight) String() string { return fmt.Sprintf("%s: %s", s.point, s.frame) }
+
+func (s sight) in() string       { name, _, _ := strings.Cut(s.point, " "); return name }
+func (s sight) holds(n int) bool { return s.least <= n && n <= s.most }
 func (s sight) count(frames []labFrame) (n int) {
 	for i := range frames {
 		if s.matches(&frames[i]) {

@@ -1,16 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-var record = flag.Bool("record", false, "make the captures in testdata/captures again, in the lab")
+var recordCaptures = flag.Bool("record", false, "make the captures in testdata/captures again, in the lab")
 
 // capturesDir is where the stored captures are: one folder for a case.
 const capturesDir = "../../testdata/captures"
@@ -19,6 +21,7 @@ const capturesDir = "../../testdata/captures"
 type storedCase struct {
 	dir, scenario string
 	files         []storedFile
+	note          string // what the choice of captures adds to the scenario's sentence
 }
 
 // storedFile is one of the scenario's captures under the name that it has in the folder.
@@ -26,11 +29,57 @@ type storedFile struct{ name, capture string }
 
 // storedCases says what is kept, and as what.
 func storedCases() []storedCase {
+	near := []storedFile{{"node.pcap", "any"}}
 	both := []storedFile{{"node.pcap", "any"}, {"far.pcap", "far"}}
 	return []storedCase{
-		{"before", "before", both},
-		{"after", "after", both},
+		{dir: "before", scenario: "before", files: both},
+		{dir: "after", scenario: "after", files: both},
+		{dir: "kept", scenario: "kept", files: near},
+		{dir: "snat-random-fully", scenario: "snat-random-fully", files: near},
+		{
+			dir: "inside-pod-only", scenario: "snat-random-fully", files: []storedFile{{"pod.pcap", "inside"}},
+			note: "Only the capture inside the Pod is kept: it shows the Pod's address whatever left the node.",
+		},
+		{
+			dir: "uplink-only", scenario: "snat-random-fully", files: []storedFile{{"uplink.pcap", "uplink"}},
+			note: "Only the capture of the node's uplink is kept: the TTL tells that the request was forwarded.",
+		},
+		{dir: "node-own", scenario: "node-own", files: near},
+		{dir: "refused", scenario: "refused", files: near},
+		{dir: "rejected-by-router", scenario: "rejected-by-router", files: near},
+		{dir: "not-sent", scenario: "not-sent", files: near},
+		{dir: "node-in", scenario: "node-in", files: near},
+		{dir: "dropped-between", scenario: "dropped-between", files: both},
+		{dir: "dropped-at-far", scenario: "dropped-at-far", files: both},
+		{dir: "ping", scenario: "ping-snat", files: near},
+		{dir: "udp", scenario: "udp", files: near},
+		{dir: "udp-closed", scenario: "udp-closed", files: near},
+		{dir: "ipv6-kept", scenario: "ipv6-kept", files: near},
+		{dir: "ipv6-snat", scenario: "ipv6-snat", files: near},
+		{dir: "service", scenario: "service-snat", files: near},
+		{dir: "midstream", scenario: "midstream", files: near},
+		{dir: "old-mapping", scenario: "old-mapping", files: near},
+		{dir: "first-syn-lost", scenario: "first-syn-lost", files: near},
+		{dir: "pod-to-pod", scenario: "pod-to-pod", files: near},
 	}
+}
+
+// wants are the scenario's verdicts that the kept captures can carry, with the captures' names in the folder.
+func (c storedCase) wants(sc scenario) []labWant {
+	kept := map[string]string{"": ""}
+	for _, f := range c.files {
+		kept[f.capture] = f.name
+	}
+	var all []labWant
+	for _, w := range sc.want {
+		near, ok := kept[w.near]
+		far, ok2 := kept[w.far]
+		if ok && ok2 {
+			w.near, w.far = near, far
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // mostBytes is how large a stored capture may be.
@@ -38,7 +87,7 @@ const mostBytes = 20_000
 
 // TestLabRecord makes the stored captures again: go test ./cmd/srcproof -run TestLabRecord -record
 func TestLabRecord(t *testing.T) {
-	if !*record {
+	if !*recordCaptures {
 		t.Skip("writes testdata/captures only with -record")
 	}
 	var names []string
@@ -76,7 +125,7 @@ func TestLabRecord(t *testing.T) {
 // caseReadme says what a stored case shows and how it was made.
 func caseReadme(c storedCase, r *scenarioResult) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n\n", c.dir, wrap(r.about, 110))
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n", c.dir, wrapText(strings.TrimSpace(r.about+" "+c.note), 110))
 	fmt.Fprintf(&b, "Facts: `%s`\n\n", strings.Join(r.facts, " "))
 	b.WriteString("| file | captured | sha256 |\n|---|---|---|\n")
 	for _, f := range c.files {
@@ -84,19 +133,29 @@ func caseReadme(c storedCase, r *scenarioResult) string {
 		fmt.Fprintf(&b, "| %s | %s: `%s` | %x |\n", f.name, placeOf(f.capture), strings.Replace(c.command, f.capture+".pcap", f.name, 1), sha256.Sum256(c.pcap))
 	}
 	b.WriteString("| links.txt | on the node: `ip -o link` | |\n| iptables-save.txt | on the node: `iptables-save; ip6tables-save` | |\n\n")
-	if r.kind == bridged {
-		b.WriteString("    pod " + podIP + " -- veth0 cbr0 [node] eth0 " + nodeIP + " -- " + routerIP + " [router] " + routerFar + " -- ens4 " + farIP + " [far host]\n\n")
-	} else {
-		b.WriteString("    pod " + podIP + " -- " + podLinkRouted + " [node] eth0 " + nodeIP + " -- " + routerIP + " [router] " + routerFar + " -- ens4 " + farIP + " [far host]\n\n")
+	addrs := []any{podIP, nodeIP, routerIP, routerFar, farIP}
+	if slices.Contains(r.facts, podCIDR6) {
+		addrs = []any{podIP6, nodeIP6, routerIP6, routerFar6, farIP6}
 	}
+	fmt.Fprintf(&b, "    Pod %s -- veth0 cbr0 [node] eth0 %s -- %s [router] %s -- ens4 %s [far host]\n\n", addrs...)
+	b.WriteString("| captures | request | direction | source | outcome | stopped at | completed |\n|---|---|---|---|---|---|---|\n")
+	for _, w := range c.wants(r.scenario) {
+		captures := strings.Trim(strings.Join([]string{w.near, w.far}, ", "), ", ")
+		if len(w.flags) > 0 {
+			captures += " `" + strings.Join(w.flags, " ") + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", captures, w.request, w.direction,
+			strings.Join(w.source, " or "), w.outcome, cmp.Or(strings.Join(w.stoppedAt, " or "), "-"), cmp.Or(w.completed, "-"))
+	}
+	b.WriteByte('\n')
 	fmt.Fprintf(&b, "Made by scenario `%s` of cmd/srcproof/lab_scenarios_test.go: real translation by the kernel, in network\n"+
 		"namespaces on one host, so the clocks of all captures are one. To make it again, as root:\n\n"+
 		"    go test ./cmd/srcproof -run TestLabRecord -record\n", c.scenario)
 	return b.String()
 }
 
-// wrap breaks a text into lines of at most width bytes, where its words allow it.
-func wrap(text string, width int) string {
+// wrapText breaks a text into lines of at most width bytes, where its words allow it.
+func wrapText(text string, width int) string {
 	var b strings.Builder
 	column := 0
 	for _, word := range strings.Fields(text) {

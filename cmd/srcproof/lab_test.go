@@ -47,13 +47,14 @@ const (
 
 	// caliMAC is the address that Calico gives the node's end of every Pod link; its EUI-64 link-local address is the
 	// Pods' IPv6 gateway.
-	caliMAC       = "ee:ee:ee:ee:ee:ee"
-	caliGateway   = "169.254.1.1"
-	caliGateway6  = "fe80::ecee:eeff:feee:eeee"
-	labPrefix     = "srcproof-"
-	commandTime   = 20 * time.Second
-	podLinkBridge = "veth0"
-	podLinkRouted = "cali0a1b2c3d4e5"
+	caliMAC        = "ee:ee:ee:ee:ee:ee"
+	caliGateway    = "169.254.1.1"
+	caliGateway6   = "fe80::ecee:eeff:feee:eeee"
+	labPrefix      = "srcproof-"
+	labCommandTime = 20 * time.Second
+	podLinkBridge  = "veth0"
+	podLinkRouted  = "cali0a1b2c3d4e5"
+	pod2LinkRouted = "cali5e4d3c2b1a0"
 )
 
 // labT is what the lab needs of a test. *testing.T is one; so is a scenario that runs beside others, outside of any one
@@ -80,7 +81,7 @@ var labMissing = sync.OnceValue(func() string {
 		return "not root"
 	}
 	ns := labPrefix + strconv.Itoa(os.Getpid()) + "-probe"
-	defer func() { _, _ = command("ip", "netns", "del", ns) }()
+	defer func() { _, _ = labCommand("ip", "netns", "del", ns) }()
 	for _, args := range [][]string{
 		{"ip", "netns", "add", ns},
 		{"ip", "-n", ns, "link", "add", "br0", "type", "bridge"},
@@ -88,7 +89,7 @@ var labMissing = sync.OnceValue(func() string {
 		{"ip", "netns", "exec", ns, "iptables", "-w", "-t", "nat", "-A", "POSTROUTING", "-m", "addrtype", "!", "--dst-type", "LOCAL", "-j", "MASQUERADE", "--random-fully"},
 		{"ip", "netns", "exec", ns, "ip6tables", "-w", "-t", "nat", "-A", "POSTROUTING", "-j", "MASQUERADE", "--random-fully"},
 	} {
-		if _, err := command(args...); err != nil {
+		if _, err := labCommand(args...); err != nil {
 			return err.Error()
 		}
 	}
@@ -119,7 +120,8 @@ var removeStaleLabs = sync.OnceFunc(func() {
 		if _, err := strconv.Atoi(pid); err != nil {
 			continue // not a name that newLab gives
 		}
-		if _, err := os.Stat("/proc/" + pid); err == nil {
+		// This process has none yet: those under its number are a dead one's.
+		if _, err := os.Stat("/proc/" + pid); err == nil && pid != strconv.Itoa(os.Getpid()) {
 			continue
 		}
 		deleteNamespace(ns)
@@ -128,7 +130,7 @@ var removeStaleLabs = sync.OnceFunc(func() {
 
 // deleteNamespace ends the processes in a namespace of ours and deletes it.
 func deleteNamespace(ns string) {
-	pids, _ := command("ip", "netns", "pids", ns)
+	pids, _ := labCommand("ip", "netns", "pids", ns)
 	for _, field := range strings.Fields(pids) {
 		if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
 			if p, err := os.FindProcess(pid); err == nil {
@@ -136,19 +138,19 @@ func deleteNamespace(ns string) {
 			}
 		}
 	}
-	_, _ = command("ip", "netns", "del", ns)
+	_, _ = labCommand("ip", "netns", "del", ns)
 }
 
-// command runs a program to its end and returns its standard output. An error holds the command line and what the
+// labCommand runs a program to its end and returns its standard output. An error holds the command line and what the
 // program said.
-func command(args ...string) (string, error) { return commandIn("", args...) }
+func labCommand(args ...string) (string, error) { return labCommandIn("", args...) }
 
-func commandIn(stdin string, args ...string) (string, error) {
+func labCommandIn(stdin string, args ...string) (string, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	cmd.WaitDelay = time.Second
-	timer := time.AfterFunc(commandTime, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(labCommandTime, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := cmd.Start(); err != nil {
 		return "", err
@@ -165,12 +167,12 @@ type lab struct {
 	prefix              string
 	routed              bool
 	podLink             string // the node's end of the Pod's link
-	pod, node, rtr, far *host
-	pod2                *host // nil until addPod2
+	pod, node, rtr, far *labHost
+	pod2                *labHost // nil until addPod2
 }
 
-// host is one namespace of a lab, with a process in it that opens sockets on command.
-type host struct {
+// labHost is one namespace of a lab, with a process in it that opens sockets on command.
+type labHost struct {
 	t     labT
 	ns    string
 	agent *labAgent
@@ -217,7 +219,7 @@ func newLab(t labT, name string, kind labKind) *lab {
 		"route add default via "+routerFar,
 		"route add default via "+routerFar6,
 	)
-	for _, h := range []*host{l.node, l.rtr} {
+	for _, h := range []*labHost{l.node, l.rtr} {
 		h.sysctl("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
 	}
 	if !l.routed {
@@ -235,22 +237,22 @@ func newLab(t labT, name string, kind labKind) *lab {
 
 // resolved waits until a host reaches addresses: the first neighbour solicitation on a new link is often lost, and no
 // capture should begin with that.
-func (l *lab) resolved(h *host, addrs ...string) {
+func (l *lab) resolved(h *labHost, addrs ...string) {
 	l.t.Helper()
 	for _, addr := range addrs {
-		got := timeout
-		for try := 0; try < 20 && got != completed; try++ {
+		got := endTimeout
+		for try := 0; try < 20 && got != endCompleted; try++ {
 			got = h.ping(addr, 200*time.Millisecond)
 		}
-		l.expect(got, completed, h.ns+" to "+addr)
+		l.expect(got, endCompleted, h.ns+" to "+addr)
 	}
 }
 
 // addHost makes a namespace with an agent in it.
-func (l *lab) addHost(role string) *host {
+func (l *lab) addHost(role string) *labHost {
 	l.t.Helper()
-	h := &host{t: l.t, ns: l.prefix + role}
-	if _, err := command("ip", "netns", "add", h.ns); err != nil {
+	h := &labHost{t: l.t, ns: l.prefix + role}
+	if _, err := labCommand("ip", "netns", "add", h.ns); err != nil {
 		l.t.Fatalf("lab: %v", err)
 	}
 	l.t.Cleanup(func() { deleteNamespace(h.ns) })
@@ -265,7 +267,7 @@ func (l *lab) addHost(role string) *host {
 }
 
 // connectPod gives a namespace a Pod's link, addresses and routes.
-func (l *lab) connectPod(pod *host, link, addr, addr6 string) {
+func (l *lab) connectPod(pod *labHost, link, addr, addr6 string) {
 	l.t.Helper()
 	defer l.resolved(pod, nodeIP, nodeIP6)
 	if !l.routed {
@@ -305,7 +307,7 @@ func (l *lab) addPod2() {
 	l.pod2 = l.addHost("pod2")
 	link := "veth1"
 	if l.routed {
-		link = "cali5e4d3c2b1a0"
+		link = pod2LinkRouted
 	}
 	l.connectPod(l.pod2, link, pod2IP, pod2IP6)
 }
@@ -357,9 +359,9 @@ func (l *lab) serviceDNAT() {
 }
 
 // run runs a program in the namespace.
-func (h *host) run(args ...string) string {
+func (h *labHost) run(args ...string) string {
 	h.t.Helper()
-	out, err := command(append([]string{"ip", "netns", "exec", h.ns}, args...)...)
+	out, err := labCommand(append([]string{"ip", "netns", "exec", h.ns}, args...)...)
 	if err != nil {
 		h.t.Fatalf("lab: %v", err)
 	}
@@ -367,50 +369,50 @@ func (h *host) run(args ...string) string {
 }
 
 // ip runs commands of ip(8) in the namespace.
-func (h *host) ip(lines ...string) {
+func (h *labHost) ip(lines ...string) {
 	h.t.Helper()
-	if _, err := commandIn(strings.Join(lines, "\n")+"\n", "ip", "-n", h.ns, "-batch", "-"); err != nil {
+	if _, err := labCommandIn(strings.Join(lines, "\n")+"\n", "ip", "-n", h.ns, "-batch", "-"); err != nil {
 		h.t.Fatalf("lab: %v\nin:\n%s", err, strings.Join(lines, "\n"))
 	}
 }
 
 // iptables adds a rule without quoted words. ip6tables is its IPv6 twin.
-func (h *host) iptables(rule string) {
+func (h *labHost) iptables(rule string) {
 	h.t.Helper()
 	h.run(append([]string{"iptables", "-w"}, strings.Fields(rule)...)...)
 }
 
-func (h *host) ip6tables(rule string) {
+func (h *labHost) ip6tables(rule string) {
 	h.t.Helper()
 	h.run(append([]string{"ip6tables", "-w"}, strings.Fields(rule)...)...)
 }
 
 // restore replaces a table.
-func (h *host) restore(v6 bool, rules string) {
+func (h *labHost) restore(v6 bool, rules string) {
 	h.t.Helper()
 	tool := "iptables-restore"
 	if v6 {
 		tool = "ip6tables-restore"
 	}
-	if _, err := commandIn(rules, "ip", "netns", "exec", h.ns, tool, "-w"); err != nil {
+	if _, err := labCommandIn(rules, "ip", "netns", "exec", h.ns, tool, "-w"); err != nil {
 		h.t.Fatalf("lab: %v\nin:\n%s", err, rules)
 	}
 }
 
 // sysctl sets kernel parameters of the namespace, "name=value".
-func (h *host) sysctl(settings ...string) {
+func (h *labHost) sysctl(settings ...string) {
 	h.t.Helper()
 	h.agent.must(labRequest{Op: "sysctl", Settings: settings})
 }
 
 // optionalSysctl sets a parameter that older kernels lack.
-func (h *host) optionalSysctl(setting string) {
+func (h *labHost) optionalSysctl(setting string) {
 	h.t.Helper()
 	h.agent.must(labRequest{Op: "sysctl", Settings: []string{setting}, Optional: true})
 }
 
 // links is what `ip -o link` prints in the namespace.
-func (h *host) links() string {
+func (h *labHost) links() string {
 	h.t.Helper()
 	return h.run("ip", "-o", "link")
 }
@@ -431,14 +433,14 @@ func linkNames(links string) map[uint32]string {
 
 // How a request ended, as the client's kernel told it.
 const (
-	completed   = "completed"   // connected, data sent, the same data received
-	timeout     = "timeout"     // nothing came in time
-	refused     = "refused"     // RST, or ICMP port unreachable
-	unreachable = "unreachable" // ICMP: no route, prohibited
+	endCompleted   = "completed"   // connected, data sent, the same data received
+	endTimeout     = "timeout"     // nothing came in time
+	endRefused     = "refused"     // RST, or ICMP port unreachable
+	endUnreachable = "unreachable" // ICMP: no route, prohibited
 )
 
 // serveTCP starts a server that returns every line it reads, until the client closes. It is ready on return.
-func (h *host) serveTCP(addrs ...string) {
+func (h *labHost) serveTCP(addrs ...string) {
 	h.t.Helper()
 	for _, addr := range addrs {
 		h.agent.must(labRequest{Op: "serve-tcp", Addr: addr})
@@ -446,15 +448,21 @@ func (h *host) serveTCP(addrs ...string) {
 }
 
 // serveUDP starts a server that returns every datagram; a silent one only reads them.
-func (h *host) serveUDP(addr string, silent bool) {
+func (h *labHost) serveUDP(addr string, silent bool) {
 	h.t.Helper()
 	h.agent.must(labRequest{Op: "serve-udp", Addr: addr, Silent: silent})
 }
 
 // tcp makes one request: connect, send a line, read it back, close. It returns how it ended.
-func (h *host) tcp(addr string, wait time.Duration) string {
+func (h *labHost) tcp(addr string, wait time.Duration) string {
 	h.t.Helper()
-	if got := h.open(addr, wait); got != completed {
+	return h.tcpFrom("", addr, wait)
+}
+
+// tcpFrom is tcp from a local address and port of the caller's choice.
+func (h *labHost) tcpFrom(local, addr string, wait time.Duration) string {
+	h.t.Helper()
+	if got := h.agent.must(labRequest{Op: "dial", Local: local, Addr: addr, Wait: wait}); got != endCompleted {
 		return got
 	}
 	got := h.send(addr, 100, wait)
@@ -463,31 +471,31 @@ func (h *host) tcp(addr string, wait time.Duration) string {
 }
 
 // open connects and keeps the connection under the server's address. One at a time for an address.
-func (h *host) open(addr string, wait time.Duration) string {
+func (h *labHost) open(addr string, wait time.Duration) string {
 	h.t.Helper()
 	return h.agent.must(labRequest{Op: "dial", Addr: addr, Wait: wait})
 }
 
 // send sends a line of n bytes on the open connection and reads it back.
-func (h *host) send(addr string, n int, wait time.Duration) string {
+func (h *labHost) send(addr string, n int, wait time.Duration) string {
 	h.t.Helper()
 	return h.agent.must(labRequest{Op: "send", Addr: addr, Bytes: n, Wait: wait})
 }
 
 // hangUp closes the open connection.
-func (h *host) hangUp(addr string) {
+func (h *labHost) hangUp(addr string) {
 	h.t.Helper()
 	h.agent.must(labRequest{Op: "close", Addr: addr})
 }
 
 // udp sends one datagram and waits for its answer.
-func (h *host) udp(addr string, wait time.Duration) string {
+func (h *labHost) udp(addr string, wait time.Duration) string {
 	h.t.Helper()
 	return h.agent.must(labRequest{Op: "udp", Addr: addr, Wait: wait})
 }
 
 // ping sends one echo request and waits for its reply.
-func (h *host) ping(addr string, wait time.Duration) string {
+func (h *labHost) ping(addr string, wait time.Duration) string {
 	h.t.Helper()
 	return h.agent.must(labRequest{Op: "ping", Addr: addr, Wait: wait})
 }
@@ -512,17 +520,17 @@ func TestLabTopology(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLab(t, "topology", tt.kind)
 			const short = 300 * time.Millisecond
-			both := func(h *host, want, what string) {
+			both := func(h *labHost, want, what string) {
 				t.Helper()
 				l.expect(h.ping(farIP, short), want, what+", IPv4")
 				l.expect(h.ping(farIP6, short), want, what+", IPv6")
 			}
-			both(l.node, completed, "node to far host")
-			both(l.pod, timeout, "Pod to far host without rules")
+			both(l.node, endCompleted, "node to far host")
+			both(l.pod, endTimeout, "Pod to far host without rules")
 			l.masq(false, keepDefault...)
-			both(l.pod, timeout, "Pod to far host with the default list")
+			both(l.pod, endTimeout, "Pod to far host with the default list")
 			l.masq(true, keepNarrowed...)
-			both(l.pod, completed, "Pod to far host with the narrowed list")
+			both(l.pod, endCompleted, "Pod to far host with the narrowed list")
 
 			// The kernel prints the agent's rules back as they were written: what the lab tests is what the field has.
 			for tool, v6 := range map[string]bool{"iptables-save": false, "ip6tables-save": true} {
@@ -543,12 +551,12 @@ func TestLabTopology(t *testing.T) {
 			}
 
 			l.masq(false, keepDefault...)
-			both(l.pod, timeout, "Pod to far host with the default list again")
+			both(l.pod, endTimeout, "Pod to far host with the default list again")
 			l.routeBack()
-			both(l.pod, completed, "Pod to far host with a way back")
+			both(l.pod, endCompleted, "Pod to far host with a way back")
 			l.addPod2()
-			l.expect(l.pod.ping(pod2IP, short), completed, "Pod to Pod, IPv4")
-			l.expect(l.pod.ping(pod2IP6, short), completed, "Pod to Pod, IPv6")
+			l.expect(l.pod.ping(pod2IP, short), endCompleted, "Pod to Pod, IPv4")
+			l.expect(l.pod.ping(pod2IP6, short), endCompleted, "Pod to Pod, IPv6")
 		})
 	}
 	left, err := filepath.Glob("/run/netns/" + labPrefix + strconv.Itoa(os.Getpid()) + "-topology-*")

@@ -18,6 +18,9 @@ const maxZstdWindow = 128 << 20
 
 // FrameFilter decides which frames are decoded. linkType is the pcap LINKTYPE_ value of the frame, wireLen its length
 // in bytes before the snap length cut it. frame must not be kept.
+//
+// A filter that also has a method Check(linkType uint32) error is asked before the first frame of a link type; its
+// error ends the reading, for a filter that cannot be applied would make packets look absent.
 type FrameFilter interface {
 	Match(linkType uint32, frame []byte, wireLen int) bool
 }

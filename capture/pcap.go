@@ -154,7 +154,11 @@ func (r *Reader) nextPcap() error {
 		}
 		b := r.s.peek(p.recordLen + int(length))
 		if len(b) < p.recordLen+int(length) {
-			return r.cut(off, fmt.Sprintf("a packet, %d of its %d bytes are there", len(b)-p.recordLen, length))
+			inside := fmt.Sprintf("a packet, %d of its %d bytes are there", len(b)-p.recordLen, length)
+			if frac >= 1e9 || !p.nano && frac >= 1e6 {
+				inside += "; its header makes no sense either: " + textModeHint
+			}
+			return r.cut(off, inside)
 		}
 		r.s.skip(len(b))
 		r.frames++
@@ -182,6 +186,8 @@ func (r *Reader) nextPcap() error {
 	}
 }
 
+const textModeHint = "the file is corrupt; if it passed a transfer in text mode (CR LF), copy it again in binary mode"
+
 // isPcapHeader tells whether a record header is really a file header: a magic number and version 2.4.
 func isPcapHeader(h []byte) bool {
 	for _, order := range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
@@ -192,11 +198,7 @@ func isPcapHeader(h []byte) bool {
 	return false
 }
 
-// absurd reports a record whose length cannot be, and guesses why.
+// absurd reports a record whose length cannot be.
 func (r *Reader) absurd(off int64, length uint32) error {
-	reason := fmt.Sprintf("it claims %d captured bytes, more than any capture holds (%d)", length, r.pcap.maxLen)
-	if r.frames > 0 {
-		reason += "; if the file passed a transfer in text mode (CR LF), copy it again in binary mode"
-	}
-	return r.damage(off, reason, nil)
+	return r.damage(off, fmt.Sprintf("it claims %d captured bytes, more than any capture holds (%d): %s", length, r.pcap.maxLen, textModeHint), nil)
 }

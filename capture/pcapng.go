@@ -31,7 +31,7 @@ const (
 
 	ifName, ifDescription, ifTsresol, ifFilter, ifTsoffset = 2, 3, 9, 11, 14
 
-	epbFlags = 2
+	epbFlags, epbDropcount = 2, 4
 
 	isbIfdrop, isbOSdrop = 5, 7
 )
@@ -56,6 +56,7 @@ type ngInterface struct {
 	linkType uint32
 	snapLen  uint32
 	clock    clock
+	counted  bool // a statistics block gave its drops
 }
 
 // openPcapng reads the first section header. r.s stands at its beginning.
@@ -304,11 +305,11 @@ func (r *Reader) iface(off int64, id uint32) (*ngInterface, error) {
 }
 
 // packet books a frame. It tells whether the frame has bytes.
-func (r *Reader) packet(i *ngInterface, t int64, orig uint32, frame []byte, dir wire.Direction) bool {
+func (r *Reader) packet(i *ngInterface, t int64, orig uint32, frame []byte) bool {
 	r.frames++
 	r.frame = frame
 	r.linkType = i.linkType
-	r.meta = FrameMeta{Time: t, Frame: r.frames, WireLen: max(orig, uint32(len(frame))), Iface: i.index, Dir: dir}
+	r.meta = FrameMeta{Time: t, Frame: r.frames, WireLen: max(orig, uint32(len(frame))), Iface: i.index}
 	r.count(true)
 	if len(frame) == 0 {
 		r.dec.Skipped[wire.SkipEmpty]++
@@ -332,37 +333,51 @@ func (r *Reader) enhancedPacket(off int64, b []byte) (bool, error) {
 	}
 	t := i.clock.time(uint64(r.u32(b[4:]))<<32 | uint64(r.u32(b[8:])))
 	frame := b[20 : 20+length]
-	ok := r.packet(i, t, r.u32(b[16:]), frame, wire.DirUnknown)
+	ok := r.packet(i, t, r.u32(b[16:]), frame)
 	if opts := 20 + int(length+3)&^3; opts < len(b) {
-		r.meta.Dir = r.direction(off, b[opts:])
+		r.packetOptions(off, i, b[opts:])
 	}
 	return ok, nil
 }
 
-// direction reads epb_flags: bits 0 and 1 are 1 for inbound, 2 for outbound. Options that do not fit are damage that the
-// packet itself does not suffer from.
-func (r *Reader) direction(off int64, b []byte) wire.Direction {
+// packetOptions reads a packet's direction (epb_flags: bits 0 and 1 are 1 for inbound, 2 for outbound) and how many packets
+// were lost before it. Options that do not fit are damage that the packet itself does not suffer from.
+func (r *Reader) packetOptions(off int64, i *ngInterface, b []byte) {
 	for len(b) >= 4 {
 		code, n := r.u16(b), int(r.u16(b[2:]))
 		if code == optEnd {
-			break
+			return
 		}
 		if n > len(b)-4 {
 			r.softly(off, "an option of it is longer than its block")
-			break
+			return
 		}
-		if code == epbFlags && n >= 4 {
+		switch {
+		case code == epbFlags && n >= 4:
 			switch r.u32(b[4:]) & 3 {
 			case 1:
-				return wire.DirIn
+				r.meta.Dir = wire.DirIn
 			case 2:
-				return wire.DirOut
+				r.meta.Dir = wire.DirOut
 			}
-			break
+		case code == epbDropcount && n >= 8:
+			r.lost(i, r.u64(b[4:]))
 		}
 		b = b[min(4+(n+3)&^3, len(b)):]
 	}
-	return wire.DirUnknown
+}
+
+// lost books packets that the file says were dropped between two of an interface's packets. Statistics blocks, which
+// count all drops, overrule them.
+func (r *Reader) lost(i *ngInterface, n uint64) {
+	f := &r.dec.Interfaces[i.index]
+	if i.counted {
+		return
+	}
+	f.HasDropped = true
+	if f.Dropped += n; f.Dropped < n {
+		f.Dropped = math.MaxUint64
+	}
 }
 
 // simplePacket reads an SPB (section 4.4): interface 0, no time.
@@ -381,7 +396,7 @@ func (r *Reader) simplePacket(off int64, b []byte) (bool, error) {
 	} else if orig > length {
 		return false, r.damage(off, fmt.Sprintf("it claims %d captured bytes, more than its block holds (%d)", orig, len(b)-4), nil)
 	}
-	return r.packet(i, noTime, orig, b[4:4+length], wire.DirUnknown), nil
+	return r.packet(i, noTime, orig, b[4:4+length]), nil
 }
 
 // oldPacket reads a packet block of the first drafts (appendix A).
@@ -399,14 +414,12 @@ func (r *Reader) oldPacket(off int64, b []byte) (bool, error) {
 	}
 	// Packets dropped between this packet and the one before it; all ones is unknown.
 	if drops := r.u16(b[2:]); drops != 0xffff {
-		f := &r.dec.Interfaces[i.index]
-		f.HasDropped = true
-		f.Dropped += uint64(drops)
+		r.lost(i, uint64(drops))
 	}
 	t := i.clock.time(uint64(r.u32(b[4:]))<<32 | uint64(r.u32(b[8:])))
-	ok := r.packet(i, t, r.u32(b[16:]), b[20:20+length], wire.DirUnknown)
+	ok := r.packet(i, t, r.u32(b[16:]), b[20:20+length])
 	if opts := 20 + int(length+3)&^3; opts < len(b) {
-		r.meta.Dir = r.direction(off, b[opts:])
+		r.packetOptions(off, i, b[opts:])
 	}
 	return ok, nil
 }
@@ -432,14 +445,19 @@ func (r *Reader) statistics(b []byte) {
 		}
 	})
 	if has {
+		r.section.ifaces[id].counted = true
 		f := &r.dec.Interfaces[r.section.ifaces[id].index]
 		f.Dropped, f.HasDropped = dropped, true
 	}
 }
 
-// summarizeInterfaces draws from the interfaces what they have in common.
+// summarizeInterfaces draws from the interfaces what they have in common: the smallest snap length, the sum of the
+// drops, and the filter if it is one.
 func (r *Reader) summarizeInterfaces(s *wire.Summary) {
 	if !r.isNG {
+		for n := range s.Interfaces {
+			s.Interfaces[n].SnapLen = s.SnapLen // also of those that the packets name
+		}
 		return
 	}
 	s.SnapLen = 0
@@ -449,7 +467,9 @@ func (r *Reader) summarizeInterfaces(s *wire.Summary) {
 		}
 		if i.HasDropped {
 			s.HasDropped = true
-			s.Dropped += i.Dropped
+			if s.Dropped += i.Dropped; s.Dropped < i.Dropped {
+				s.Dropped = math.MaxUint64
+			}
 		}
 		if n == 0 {
 			s.Filter, s.HasFilter = i.Filter, i.HasFilter

@@ -17,6 +17,7 @@ type Reader struct {
 	name        string
 	compression string
 	filter      FrameFilter
+	checked     []uint32 // link types that the filter was asked about
 	s           *stream
 	closers     []func() error
 
@@ -53,8 +54,13 @@ func (r *Reader) Read(dst []wire.Packet) (int, error) {
 			r.pending = r.ending(err)
 			break
 		}
-		if r.filter != nil && !r.filter.Match(r.linkType, r.frame, int(r.meta.WireLen)) {
-			continue
+		if r.filter != nil {
+			if r.pending = r.checkFilter(); r.pending != nil {
+				break
+			}
+			if !r.filter.Match(r.linkType, r.frame, int(r.meta.WireLen)) {
+				continue
+			}
 		}
 		n = len(r.dec.Decode(dst[:n], r.meta, r.linkType, r.frame))
 	}
@@ -64,6 +70,20 @@ func (r *Reader) Read(dst []wire.Packet) (int, error) {
 	err := r.pending
 	r.pending = io.EOF
 	return 0, err
+}
+
+// checkFilter asks the filter whether it can be applied to the frame's link type.
+func (r *Reader) checkFilter() error {
+	if slices.Contains(r.checked, r.linkType) || !supportedLink(r.linkType) {
+		return nil
+	}
+	r.checked = append(r.checked, r.linkType)
+	if c, ok := r.filter.(interface{ Check(linkType uint32) error }); ok {
+		if err := c.Check(r.linkType); err != nil {
+			return fmt.Errorf("read %s: %w", r.name, err)
+		}
+	}
+	return nil
 }
 
 // ending is the error that next's last error is delivered as.
@@ -158,8 +178,11 @@ func (r *Reader) softly(off int64, reason string) {
 	}
 }
 
-// maxNotes bounds Summary.Notes.
-const maxNotes = 32
+// maxNotes and maxLinkTypes bound what a hostile file puts into the summary.
+const (
+	maxNotes     = 32
+	maxLinkTypes = 64
+)
 
 func (r *Reader) note(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
@@ -170,7 +193,7 @@ func (r *Reader) note(format string, args ...any) {
 
 // addLinkType books a link type of the capture.
 func (r *Reader) addLinkType(t uint32) {
-	if !slices.Contains(r.sum.LinkTypes, t) {
+	if len(r.sum.LinkTypes) < maxLinkTypes && !slices.Contains(r.sum.LinkTypes, t) {
 		r.sum.LinkTypes = append(r.sum.LinkTypes, t)
 	}
 	if t == linkSLL || t == linkSLL2 {

@@ -309,10 +309,14 @@ func (d *Decoder) innerIP(b []byte, n int) verdict {
 	return bad
 }
 
-// isTeredo recognises Teredo between two peers, whose ports are anything: an IPv6 packet that fills the datagram, from
-// or to the Teredo prefix 2001::/32 (RFC 4380 section 2.6).
+// isTeredo recognises Teredo between two peers, whose ports are anything: an IPv6 packet that fills the datagram, or a
+// bubble with something behind it, from or to the Teredo prefix 2001::/32 (RFC 4380 sections 2.6 and 2.8).
 func isTeredo(b []byte, n int) bool {
-	return len(b) >= 40 && b[0]>>4 == 6 && int(be16(b[4:]))+40 == n && (be32(b[8:]) == 0x20010000 || be32(b[24:]) == 0x20010000)
+	if len(b) < 40 || b[0]>>4 != 6 || be32(b[8:]) != 0x20010000 && be32(b[24:]) != 0x20010000 {
+		return false
+	}
+	total := int(be16(b[4:])) + 40
+	return total == n || total < n && b[6] == ip6NoNext
 }
 
 // teredo decodes Teredo (RFC 4380 section 5.1.1): authentication, origin, packet; trailers (RFC 6081) may follow.

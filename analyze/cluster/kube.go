@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,9 +44,10 @@ type kubeItem struct {
 	Spec   kubeSpec   `json:"spec"`
 	Status kubeStatus `json:"status"`
 
-	typeErr *json.UnmarshalTypeError // a field of another type than Kubernetes has; an error only for the kinds that are read
-	start   int64                    // offset behind which the item begins
-	n       int                      // its number in the file, from 1
+	typeErr   *json.UnmarshalTypeError // the first field of another type than in Kubernetes: an error only in the kinds that are read
+	typeErrAt string                   // that field
+	start     int64                    // offset behind which the item begins
+	n         int                      // its number in the file, from 1
 }
 
 type kubeSpec struct {
@@ -295,17 +297,17 @@ func (r *kubeReader) document() error {
 			}
 			items = append(items, more...)
 		case "apiVersion":
-			err = r.value(&self, &self.APIVersion)
+			err = r.value(&self, &self.APIVersion, name)
 		case "kind":
-			err = r.value(&self, &self.Kind)
+			err = r.value(&self, &self.Kind, name)
 		case "metadata":
-			err = r.value(&self, &self.Metadata)
+			err = r.value(&self, &self.Metadata, name)
 		case "spec":
-			err = r.value(&self, &self.Spec)
+			err = r.value(&self, &self.Spec, name)
 		case "status":
-			err = r.value(&self, &self.Status)
+			err = r.value(&self, &self.Status, name)
 		default:
-			err = r.value(&kubeItem{}, &struct{}{})
+			err = r.value(&kubeItem{}, &struct{}{}, "")
 		}
 		if err != nil {
 			return err
@@ -330,7 +332,7 @@ func (r *kubeReader) list(kind string) ([]kubeItem, error) {
 		it := kubeItem{start: r.dec.InputOffset()}
 		r.items++
 		it.n = r.items
-		if err := r.value(&it, &it); err != nil {
+		if err := r.value(&it, &it, ""); err != nil {
 			return nil, err
 		}
 		if it.Kind == "" {
@@ -379,15 +381,15 @@ func (r *kubeReader) token() (json.Token, error) {
 	return r.dec.Token()
 }
 
-// value decodes the next value into v, a part of it. A field of an unexpected type is kept for later: whether it matters
+// value decodes the next value into v, which is it or, under the name field, a part of it. A field of an unexpected type is kept for later: whether it matters
 // depends on the kind, which may not be known yet.
-func (r *kubeReader) value(it *kubeItem, v any) error {
+func (r *kubeReader) value(it *kubeItem, v any, field string) error {
 	start := r.dec.InputOffset()
 	r.src.limit = int(start) + maxItem
 	err := r.dec.Decode(v)
 	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if it.typeErr == nil {
-			it.typeErr = te
+			it.typeErr, it.typeErrAt = te, strings.Trim(field+"."+te.Field, ".")
 		}
 		return nil
 	}
@@ -427,7 +429,10 @@ func (r *kubeReader) failAt(what string, start int64, err error) error {
 // syntaxOffset finds the offset of a syntax error: a decoder that is read by tokens counts its own wrongly.
 func (r *kubeReader) syntaxOffset(start int64) int64 {
 	rest := r.data[start:min(len(r.data), int(start)+maxItem)]
-	skip := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,:"))
+	skip := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n"))
+	if skip < len(rest) && (rest[skip] == ',' || rest[skip] == ':') {
+		skip++ // what stands between values: the decoder takes it with the value behind
+	}
 	err := json.NewDecoder(bytes.NewReader(rest[skip:])).Decode(&struct{}{})
 	if se, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return start + int64(skip) + se.Offset - 1
@@ -451,8 +456,8 @@ func (r *kubeReader) keep(it *kubeItem) error {
 		return nil
 	}
 	if te := it.typeErr; te != nil {
-		return fmt.Errorf("%s, in item %d (%s %q): %s is a %s where Kubernetes has a %s; make it again with: %s",
-			r.place(it.start), it.n, it.Kind, it.fullName(), plain(te.Field), te.Value, typeWord(te.Type), clusterCommand)
+		return fmt.Errorf("%s, in item %d (%s %q): %s is of type %s, in Kubernetes %s; make it again with: %s",
+			r.place(it.start), it.n, it.Kind, it.fullName(), cmp.Or(it.typeErrAt, "it"), te.Value, typeWord(te.Type), clusterCommand)
 	}
 	if it.Metadata.Name == "" {
 		return fmt.Errorf("%s, in item %d: a %s without metadata.name; make it again with: %s", r.place(it.start), it.n, it.Kind, clusterCommand)
@@ -473,7 +478,7 @@ func typeWord(t reflect.Type) string {
 	case reflect.Struct:
 		return "object"
 	case reflect.Slice:
-		return "list"
+		return "array"
 	default:
 		return t.Kind().String()
 	}

@@ -19,8 +19,10 @@ func TestRole(t *testing.T) {
 		merged(node("n6", "", ""), obj{
 			"spec": obj{"podCIDR": "172.16.3.0/24", "podCIDRs": []string{"172.16.3.0/24", "fd00:10:3::/64"}},
 			"status": obj{"addresses": []obj{
-				{"type": "InternalIP", "address": "10.10.0.6"}, {"type": "InternalIP", "address": "fd00:1::6"},
-				{"type": "ExternalIP", "address": "198.51.100.6"}, {"type": "Hostname", "address": "10.99.99.99"},
+				{"type": "InternalIP", "address": "10.10.0.6"},
+				{"type": "InternalIP", "address": "fd00:1::6"},
+				{"type": "ExternalIP", "address": "198.51.100.6"},
+				{"type": "Hostname", "address": "10.99.99.99"},
 			}},
 		}),
 		pod("shop/cart-1", "172.16.1.7", "n1", "10.10.0.3", "Running"),

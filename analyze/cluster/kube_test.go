@@ -224,7 +224,6 @@ func TestClusterFileWorkIsLinear(t *testing.T) {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-
 func TestPodStartTimes(t *testing.T) {
 	f := mustNew(t, Input{Cluster: kubeList(
 		pod("d/a", "172.16.1.7", "n", "10.10.0.3", "Running", obj{"status": obj{"startTime": "2026-11-30T09:30:28Z"}}),

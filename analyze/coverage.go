@@ -1,0 +1,271 @@
+package analyze
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// Absence is claimed only where it was covered (DESIGN section 6): the capture was running, its filter would have kept the
+// missing packet, it was taken at a place that the packet had to pass, and it is whole. A reason for which it is not
+// covered is a gap; the empty gap means covered.
+
+// gap is a stable reason code for which an absence cannot be concluded.
+type gap string
+
+const (
+	covered         gap = ""
+	gapWhole        gap = "capture-incomplete"   // cut, damaged
+	gapDropped      gap = "packets-dropped"      // the capture says that packets were dropped
+	gapLetGo        gap = "flows-let-go"         // too many flows
+	gapSnaplen      gap = "snaplen"              // fields cut off
+	gapEnded        gap = "capture-ended"        // the capture ended too soon after the request
+	gapFilter       gap = "filter-not-known"     // the missing packet lacks what all packets of the file have in common
+	gapFiltered     gap = "filtered-out"         // the stated or recorded filter drops, or may drop, the missing packet
+	gapInterfaces   gap = "egress-not-visible"   // not all interfaces, or something opaque left
+	gapOpaque       gap = "opaque-carrier"       // an encrypted or undecoded packet left at that moment
+	gapHost         gap = "node-not-proven"      // nothing shows that the capturing host is the node
+	gapPodSide      gap = "pod-side-not-visible" // no outgoing frame on the Pod's interface
+	gapNoTime       gap = "no-times"             // the input has no times
+	gapNoFarCapture gap = "no-far-capture"
+)
+
+// missing is a packet whose absence is to be concluded: what is known of it, the rest may be anything.
+type missing struct {
+	proto    wire.Proto
+	v6       bool
+	src, dst wire.Addr // zero is not known
+	sport    int       // -1 is not known; an echo identifier is not a port and is -1
+	dport    int
+	dir      wire.Direction
+	iface    int   // index; -1 is not known
+	after    int64 // when it would have been due
+}
+
+// coverage gathers, packet by packet, what later decides whether an absence counts.
+type coverage struct {
+	opaque       []int64 // times of opaque packets that left or may have left, at most one per millisecond, in capture order
+	opaqueTooMan bool
+	errorEnds    [][2]wire.Addr // outer addresses of ICMP errors, distinct, at most maxErrorEnds
+}
+
+const (
+	maxOpaque    = 1 << 16
+	maxErrorEnds = 64
+)
+
+func (c *coverage) add(p *wire.Packet) {
+	if p.Attr&(wire.IsOpaque|wire.IsError) == 0 {
+		return
+	}
+	if p.Attr&wire.IsOpaque != 0 && p.Dir != wire.DirIn {
+		if n := len(c.opaque); n == 0 || p.Time-c.opaque[n-1] >= 1_000_000 || p.Time < c.opaque[n-1] {
+			if n < maxOpaque {
+				c.opaque = append(c.opaque, p.Time)
+			} else {
+				c.opaqueTooMan = true
+			}
+		}
+	}
+	if p.Attr&wire.IsError != 0 && len(c.errorEnds) < maxErrorEnds {
+		e := [2]wire.Addr{p.ErrorFrom, p.ErrorTo}
+		if !slices.Contains(c.errorEnds, e) {
+			c.errorEnds = append(c.errorEnds, e)
+		}
+	}
+}
+
+// opaqueNear tells whether something opaque left within 10 ms after the given time.
+func (c *coverage) opaqueNear(at int64) bool {
+	if c.opaqueTooMan {
+		return true
+	}
+	for _, o := range c.opaque {
+		if o >= at-1_000_000 && o-at <= 10_000_000 {
+			return true
+		}
+	}
+	return false
+}
+
+// common is what all packets of a capture have in common: no filter that people write could have kept all of them and
+// dropped a packet that has all of it too.
+type common struct {
+	any     bool // at least one packet
+	addrs   []wire.Addr
+	ports   []int // ports at either end
+	proto   wire.Proto
+	oneProt bool
+	family  int // 4 or 6 if all are of one, else 0
+	dir     wire.Direction
+	oneDir  bool
+	iface   int // -1 if several
+	ranges  []netip.Prefix
+	oneWay  bool // all packets travel from the same address: a src or dst filter
+	from    []wire.Addr
+	to      []wire.Addr
+}
+
+// commons works out what all packets have in common.
+func (t *table) commons(facts *cluster.Facts) common {
+	c := common{iface: -1}
+	var ranges []netip.Prefix
+	ranges = append(ranges, facts.PodPrefixes()...)
+	ranges = append(ranges, facts.NodePrefixes()...)
+	ranges = append(ranges, facts.ServicePrefixes()...)
+	take := func(src, dst wire.Addr, sport, dport int, proto wire.Proto) {
+		fam := 6
+		if src.Is4() {
+			fam = 4
+		}
+		if !c.any {
+			c.any = true
+			c.addrs = []wire.Addr{src, dst}
+			c.from, c.to = []wire.Addr{src}, []wire.Addr{dst}
+			c.ports = []int{sport, dport}
+			c.proto, c.oneProt, c.family = proto, true, fam
+			for _, r := range ranges {
+				if r.Contains(src.Netip()) || r.Contains(dst.Netip()) {
+					c.ranges = append(c.ranges, r)
+				}
+			}
+			return
+		}
+		c.addrs = slices.DeleteFunc(c.addrs, func(a wire.Addr) bool { return a != src && a != dst })
+		c.from = slices.DeleteFunc(c.from, func(a wire.Addr) bool { return a != src })
+		c.to = slices.DeleteFunc(c.to, func(a wire.Addr) bool { return a != dst })
+		c.ports = slices.DeleteFunc(c.ports, func(p int) bool { return p != sport && p != dport })
+		c.oneProt = c.oneProt && c.proto == proto
+		if c.family != fam {
+			c.family = 0
+		}
+		if len(c.ranges) > 0 {
+			s, d := src.Netip(), dst.Netip()
+			c.ranges = slices.DeleteFunc(c.ranges, func(r netip.Prefix) bool { return !r.Contains(s) && !r.Contains(d) })
+		}
+	}
+	firstTap := true
+	for i := 1; i < len(t.flows); i++ {
+		f := &t.flows[i]
+		for n := f.taps.head; n != 0; n = t.taps[n].next {
+			tp := &t.taps[n]
+			for s := range 2 {
+				if tp.packets[s] == 0 {
+					continue
+				}
+				sport, dport := -1, -1
+				if f.key.proto.HasPorts() {
+					sport, dport = int(f.key.port[s]), int(f.key.port[1-s])
+				}
+				take(f.key.end[s], f.key.end[1-s], sport, dport, f.key.proto)
+				if firstTap {
+					c.iface, c.dir, c.oneDir, firstTap = int(tp.iface), tp.seen[s], true, false
+					continue
+				}
+				if c.iface != int(tp.iface) {
+					c.iface = -1
+				}
+				c.oneDir = c.oneDir && c.dir == tp.seen[s]
+			}
+		}
+	}
+	for _, e := range t.cover.errorEnds {
+		proto := wire.ProtoICMP
+		if !e[0].Is4() {
+			proto = wire.ProtoICMP6
+		}
+		take(e[0], e[1], -1, -1, proto)
+	}
+	c.ports = slices.DeleteFunc(c.ports, func(p int) bool { return p < 0 })
+	return c
+}
+
+// keeps tells whether the missing packet would have all that the file's packets have in common.
+func (c *common) keeps(m *missing) bool {
+	if !c.any {
+		return false
+	}
+	for _, a := range c.addrs {
+		if a != m.src && a != m.dst {
+			return false
+		}
+	}
+	for _, a := range c.from {
+		if a != m.src {
+			return false
+		}
+	}
+	for _, a := range c.to {
+		if a != m.dst {
+			return false
+		}
+	}
+	for _, p := range c.ports {
+		if p != m.sport && p != m.dport {
+			return false
+		}
+	}
+	if c.oneProt && c.proto != m.proto {
+		return false
+	}
+	if c.family == 4 && m.v6 || c.family == 6 && !m.v6 {
+		return false
+	}
+	if c.oneDir && c.dir != wire.DirUnknown && c.dir != m.dir {
+		return false
+	}
+	if c.iface >= 0 && c.iface != m.iface {
+		return false
+	}
+	for _, r := range c.ranges {
+		if (!m.src.IsValid() || !r.Contains(m.src.Netip())) && (!m.dst.IsValid() || !r.Contains(m.dst.Netip())) {
+			return false
+		}
+	}
+	return true
+}
+
+// absent tells whether the capture would hold the missing packet if it had been there; the gap says why not.
+func (a *analysis) absent(m *missing) gap {
+	s := &a.info.Summary
+	switch {
+	case !s.Complete || a.info.DamageText != "":
+		return gapWhole
+	case s.HasDropped && s.Dropped > 0:
+		return gapDropped
+	case a.t.letGo > 0:
+		return gapLetGo
+	case s.CutFrames > 0 || s.Skipped[wire.SkipTooShort] > 0:
+		return gapSnaplen
+	}
+	stated, has := a.info.StatedFilter, a.info.HasStated
+	if !has && s.HasFilter {
+		stated, has = s.Filter, true
+	}
+	if has {
+		switch evalFilter(stated, m) {
+		case yes:
+			return covered
+		case no, perhaps:
+			return gapFiltered
+		}
+	}
+	if !a.common.keeps(m) {
+		return gapFilter
+	}
+	return covered
+}
+
+// runsOn tells whether the capture went on long enough after a request's first packet for its answer, or its other leg,
+// to be due: 1 s, or three times the longest handshake seen, or until the request was sent again (DESIGN section 5).
+func (a *analysis) runsOn(first int64, resent bool) gap {
+	if first == wire.NoTime || a.t.lastTime == wire.NoTime {
+		return gapNoTime
+	}
+	if resent || a.t.lastTime-first >= max(1_000_000_000, 3*a.longestHandshake) {
+		return covered
+	}
+	return gapEnded
+}

@@ -1,0 +1,596 @@
+package analyze
+
+import (
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// A flow holds all packets of a tuple and its mirror that passed the capture in one orientation: the packets from the
+// client coming in and those to it going out (the client's side of this host), or the reverse (the server's side), or,
+// where the capture records no direction, at one interface. Several interfaces of one orientation (a veth and its bridge)
+// share a flow, and the copies that a packet leaves there are one transmission.
+
+// place says which orientation or which interface a flow belongs to. It is part of the flow's key.
+type place uint32
+
+const (
+	placeLoopback  place = iota // loopback interfaces show one copy, incoming both ways
+	placeFwdIn                  // packets from key side 0 come in, packets to it go out
+	placeFwdOut                 // packets from key side 0 go out, packets to it come in
+	placeInterface              // placeInterface + interface index: the capture records no direction
+)
+
+// flowKey is the tuple in canonical order (side 0 is the smaller end), its VLANs and its place.
+type flowKey struct {
+	end   [2]wire.Addr
+	port  [2]uint16
+	proto wire.Proto
+	query uint8
+	vlan  uint32
+	place place
+}
+
+// sideOf returns the flow's key and the side (0 or 1) that sent a packet with this tuple.
+func keyOf(t *wire.Tuple, p *wire.Packet) (k flowKey, from int) {
+	k.end[0], k.end[1] = t.Src, t.Dst
+	k.port[0], k.port[1] = t.SrcPortOrEchoID, t.DstPortOrEchoID
+	if c := t.Src.Compare(t.Dst); c > 0 || c == 0 && t.SrcPortOrEchoID > t.DstPortOrEchoID {
+		k.end[0], k.end[1] = k.end[1], k.end[0]
+		k.port[0], k.port[1] = k.port[1], k.port[0]
+		from = 1
+	}
+	k.proto, k.query, k.vlan = t.Proto, t.Query, p.VLAN
+	// An ICMP error travels towards the sender of the packet it quotes: its orientation is that of a packet to that side.
+	travels := from
+	if p.Attr&wire.IsError != 0 {
+		travels = 1 - from
+	}
+	switch {
+	case p.Attr&wire.IsLoopbackIf != 0:
+		k.place = placeLoopback
+	case p.Dir == wire.DirUnknown:
+		k.place = placeInterface + place(p.Iface)
+	case (p.Dir == wire.DirIn) == (travels == 0):
+		k.place = placeFwdIn
+	default:
+		k.place = placeFwdOut
+	}
+	return k, from
+}
+
+// tuple returns the tuple of packets sent by the given side.
+func (k *flowKey) tuple(from int) wire.Tuple {
+	return wire.Tuple{
+		Src: k.end[from], Dst: k.end[1-from],
+		SrcPortOrEchoID: k.port[from], DstPortOrEchoID: k.port[1-from],
+		Proto: k.proto, Query: k.query,
+	}
+}
+
+// dirFlags are what was seen of one direction of a flow.
+type dirFlags uint32
+
+const (
+	sawSYN    dirFlags = 1 << iota // SYN without ACK; SCTP INIT
+	sawSYNACK                      // SYN with ACK; SCTP INIT ACK
+	sawACK                         // an ACK without SYN and RST that acknowledges something of the opening or later; SCTP COOKIE ECHO
+	sawPureACK
+	sawData
+	sawFIN
+	sawRST
+	sawCookieAck
+	ackedFIN // acknowledged the other side's FIN
+	knowISN
+	knowTS
+	knowIPID
+	knowTTL
+	knowSeq  // seqNext
+	knowAck  // ackMax
+	blind    // a packet whose transport header was cut: what it was is not known
+	sawReply // ICMP query's reply
+)
+
+// copies is how many recent transmissions of a direction are kept to recognise copies of one packet.
+const copies = 4
+
+// copyWindow is how far apart copies of one packet may be seen, in units of 1<<17 ns (131 us): DESIGN section 5 gives 5 ms.
+const copyWindow = 39
+
+// dirState is one direction of a flow, counted in transmissions.
+type dirState struct {
+	first, last int64
+	packets     uint64
+	bytes       uint64 // payload
+	retrans     uint64
+	isn         uint32
+	ts          uint32 // timestamp value of the first packet
+	seqNext     uint32 // highest sequence number sent, plus one
+	ackMax      uint32 // highest acknowledgement sent
+	finSeq      uint32 // sequence number behind the FIN
+	flags       dirFlags
+	recentTime  [copies]uint32
+	recentSig   [copies]uint32
+	ipid        uint16
+	recentNext  uint8
+	prints      uint8
+	mac         [6]byte // link-layer source of the first packet
+	ttl         uint8   // of the first packet
+	zeroWindows uint32
+	dataAgain   uint32 // segments with data that were sent again
+}
+
+// flow is one episode at one place: port reuse after a close begins another.
+type flow struct {
+	key      flowKey
+	dir      [2]dirState
+	events   list
+	taps     list
+	errs     [2]uint32 // index+1 into table.errs: the first rejecting ICMP error about packets of side 0, side 1
+	mtu      uint32    // index+1 into table.errs: the first fragmentation-needed or packet-too-big
+	prints   list      // fingerprints of first packets, where no SYN gives one
+	episode  uint32    // 0 for the first of its key
+	prev     ref       // the episode before, none if 0
+	client   uint8     // side that opened the exchange, as far as known
+	carrier  bool      // the outer flow of a tunnel: never judged
+	opaque   bool
+	tunnel   wire.Tunnel
+	guessed  bool // client was guessed from ports or order, not from an opening
+	tapCount uint8
+	states   [2]zeekState
+}
+
+// ref is a flow's number in the table; zero is none.
+type ref uint32
+
+// list is a chain of records in one of the table's arenas; zero is empty.
+type list struct{ head, tail uint32 }
+
+// tap is one interface (and depth) of a flow's place. Index 0 and 1 are the packets of side 0 and 1.
+type tap struct {
+	firstTime  [2]int64
+	firstFrame [2]uint64
+	packets    [2]uint64
+	iface      uint32
+	next       uint32
+	depth      uint8
+	seen       [2]wire.Direction
+	ttl        [2]uint8
+}
+
+// eventKind is something worth citing.
+type eventKind uint8
+
+const (
+	evSYN eventKind = iota + 1
+	evSYNAgain
+	evSYNACK
+	evSYNACKAgain
+	evACK
+	evData
+	evFIN
+	evRST
+	evRetransmission
+	evZeroWindow
+	evGap
+	evInit
+	evInitAck
+	evCookieEcho
+	evCookieAck
+	evAbort
+	evShutdown
+	evRequest
+	evReply
+	evError
+	evOther
+)
+
+// event is one transmission worth citing, in the order seen. letter is Zeek's history letter, 0 if it has none.
+type event struct {
+	time      int64
+	frame     uint64
+	next      uint32
+	iface     uint32
+	kind      eventKind
+	from      uint8 // side that sent it; of an error: the side whose packet it quotes
+	letter    byte
+	dir       wire.Direction
+	typ, code uint8 // of an error
+	ttl       uint8
+}
+
+// icmpError is one ICMP error about a flow's packets.
+type icmpError struct {
+	from, to  wire.Addr
+	time      int64
+	frame     uint64
+	count     uint64
+	mtu       uint32
+	iface     uint32
+	typ, code uint8
+	ttl       uint8
+	hasTTL    bool
+	dir       wire.Direction
+}
+
+// print is what translation leaves alone of one packet (DESIGN section 7).
+type fingerprint struct {
+	time   int64
+	digest uint64 // TCP: sequence, acknowledgement and length; others: the longest payload digest that is known
+	ts     uint32
+	size   uint32
+	next   uint32
+	ipid   uint16
+	hasTS  bool
+	hasID  bool
+	from   uint8
+	full   bool // digest covers the whole payload
+}
+
+// printsKept is how many first packets per direction leave a fingerprint.
+const printsKept = 4
+
+// DefaultMaxFlows is how many flows one capture's table holds before it lets go of the ones that say least: about 400 MB.
+const DefaultMaxFlows = 1 << 20
+
+// table is the flow table of one capture.
+type table struct {
+	index   map[flowKey]ref
+	flows   []flow // flows[0] is unused
+	taps    []tap
+	events  []event
+	errs    []icmpError
+	prints  []fingerprint
+	max     int
+	letGo   uint64
+	orphans uint64 // ICMP errors about packets that are not in the capture
+
+	ifaces  []ifaceSeen
+	cover   coverage
+	other   map[wire.Proto]uint64 // packets of protocols that are not judged
+	frags   uint64
+	packets uint64
+	copied  uint64
+	// lastTime is the latest packet time so far.
+	firstTime, lastTime int64
+	backwards           uint64
+	prevTime            int64
+}
+
+func newTable(maxFlows int) *table {
+	if maxFlows <= 0 {
+		maxFlows = DefaultMaxFlows
+	}
+	return &table{
+		index: make(map[flowKey]ref), flows: make([]flow, 1, 1024), taps: make([]tap, 1, 1024), events: make([]event, 1, 4096),
+		prints: make([]fingerprint, 1), max: maxFlows, other: make(map[wire.Proto]uint64),
+		firstTime: wire.NoTime, lastTime: wire.NoTime, prevTime: wire.NoTime,
+	}
+}
+
+// udpIdle is the silence after which a UDP tuple begins another request (DESIGN section 5), in nanoseconds.
+const udpIdle = 120_000_000_000
+
+// add takes one packet into the table.
+func (t *table) add(p *wire.Packet) {
+	t.packets++
+	t.clock(p)
+	t.cover.add(p)
+	if p.Tuple.Proto == wire.ProtoNone {
+		return
+	}
+	if p.Attr&wire.IsLaterFrag != 0 {
+		t.frags++
+		return
+	}
+	carrier := p.Attr&(wire.IsCarrier|wire.IsOpaque) != 0
+	if !carrier && !judged(p.Tuple.Proto) {
+		t.other[p.Tuple.Proto]++
+		return
+	}
+	if p.Attr&wire.IsError != 0 && !judged(p.Tuple.Proto) {
+		return
+	}
+	if p.Attr&wire.IsError != 0 && p.Tuple.Proto.IsICMP() && p.Tuple.Query == 0 && p.Tuple.SrcPortOrEchoID == 0 {
+		t.orphans++ // the quote could not be read
+		return
+	}
+	key, from := keyOf(&p.Tuple, p)
+	r := t.index[key]
+	if r == 0 {
+		r = t.create(key, 0, from, p)
+	} else if t.begins(&t.flows[r], from, p) {
+		r = t.create(key, r, from, p)
+	}
+	f := &t.flows[r]
+	if carrier {
+		f.carrier, f.tunnel = true, p.Tunnel
+		f.opaque = f.opaque || p.Attr&wire.IsOpaque != 0
+	}
+	if p.Attr&wire.IsError != 0 {
+		t.tapped(f, 1-from, p)
+		t.failed(f, from, p)
+		return
+	}
+	t.tapped(f, from, p)
+	if f.copy(from, p) {
+		t.copied++
+		return
+	}
+	d := &f.dir[from]
+	if d.packets == 0 {
+		d.first, d.mac = p.Time, p.SrcMAC
+		if p.Has(wire.KnowTTL) {
+			d.ttl, d.flags = p.TTL, d.flags|knowTTL
+		}
+		if p.Has(wire.KnowIPID) {
+			d.ipid, d.flags = p.IPID, d.flags|knowIPID
+		}
+	}
+	d.packets++
+	d.last = p.Time
+	if p.Has(wire.KnowPayload) {
+		d.bytes += uint64(p.PayloadLen)
+	}
+	switch key.proto {
+	case wire.ProtoTCP:
+		t.tcp(f, from, p)
+	case wire.ProtoSCTP:
+		t.sctp(f, from, p)
+	default:
+		t.datagram(f, from, p)
+	}
+}
+
+// judged tells whether requests of this protocol are judged (DESIGN section 9).
+func judged(p wire.Proto) bool {
+	return p == wire.ProtoTCP || p == wire.ProtoUDP || p == wire.ProtoSCTP || p.IsICMP()
+}
+
+func (t *table) clock(p *wire.Packet) {
+	if p.Time == wire.NoTime {
+		return
+	}
+	if t.firstTime == wire.NoTime || p.Time < t.firstTime {
+		t.firstTime = p.Time
+	}
+	if p.Time > t.lastTime {
+		t.lastTime = p.Time
+	}
+	t.prevTime = p.Time
+}
+
+// begins tells whether a packet opens another exchange than the one its tuple had so far.
+func (t *table) begins(f *flow, from int, p *wire.Packet) bool {
+	switch f.key.proto {
+	case wire.ProtoTCP:
+		if p.Attr&wire.IsError != 0 || !p.Has(wire.KnowTransport) || p.Flags&(wire.SYN|wire.ACK|wire.RST) != wire.SYN {
+			return false
+		}
+		d := &f.dir[from]
+		switch {
+		case d.flags&sawSYNACK != 0: // this side was the server so far
+			return f.closed()
+		case d.flags&knowISN != 0: // from an earlier SYN, or from its answer, captured before it (several queues)
+			return d.isn != p.Seq
+		case f.dir[1-from].flags&sawSYN != 0: // simultaneous open, or the same ports the other way round
+			return f.closed()
+		}
+		return d.packets > 0 || f.dir[1-from].packets > 0 // before it: the end of an older connection
+	case wire.ProtoSCTP:
+		d := &f.dir[from]
+		return p.Attr&wire.IsError == 0 && p.Has(wire.KnowTransport) && p.Chunk == wire.ChunkInit && d.flags&sawSYN != 0 && d.isn != p.Seq
+	case wire.ProtoUDP:
+		last := max(f.dir[0].last, f.dir[1].last)
+		return p.Time != wire.NoTime && last != 0 && p.Time-last > udpIdle
+	}
+	return false
+}
+
+// closed tells whether the connection has ended in order or by a reset.
+func (f *flow) closed() bool {
+	a, b := f.dir[0].flags, f.dir[1].flags
+	return (a|b)&sawRST != 0 || a&sawFIN != 0 && b&sawFIN != 0
+}
+
+// create makes a flow. prev is the tuple's flow before it, none if 0.
+func (t *table) create(key flowKey, prev ref, from int, p *wire.Packet) ref {
+	if len(t.flows) > t.max {
+		t.letGoOfSome()
+		prev = t.index[key]
+	}
+	r := ref(len(t.flows))
+	t.flows = append(t.flows, flow{key: key, prev: prev})
+	f := &t.flows[r]
+	if prev != 0 {
+		f.episode = t.flows[prev].episode + 1
+	}
+	f.client, f.guessed = opener(from, p)
+	t.index[key] = r
+	return r
+}
+
+// opener returns the side that is the client as far as the first packet tells.
+func opener(from int, p *wire.Packet) (client uint8, guessed bool) {
+	sender, receiver := uint8(from), uint8(1-from)
+	switch {
+	case p.Tuple.Proto == wire.ProtoTCP && p.Has(wire.KnowTransport) && p.Flags&wire.SYN != 0:
+		if p.Flags&wire.ACK != 0 {
+			return receiver, false
+		}
+		return sender, false
+	case p.Tuple.Proto == wire.ProtoSCTP && p.Has(wire.KnowTransport) && p.Chunk == wire.ChunkInit:
+		return sender, false
+	case p.Tuple.Proto == wire.ProtoSCTP && p.Has(wire.KnowTransport) && p.Chunk == wire.ChunkInitAck:
+		return receiver, false
+	case p.Tuple.Proto.IsICMP():
+		if p.Attr&wire.IsReply != 0 {
+			return receiver, false
+		}
+		return sender, false
+	}
+	if servesFrom(p.Tuple.Proto, p.Tuple.SrcPortOrEchoID, p.Tuple.DstPortOrEchoID) && !p.Tuple.Dst.IsMulticast() {
+		return receiver, true
+	}
+	return sender, true
+}
+
+// servesFrom tells whether a packet from port src to port dst looks like an answer: src is a service's port and dst is not.
+// Ports below 1024 are assigned by the system (RFC 6335 section 6); a few above it are so widely known that a midstream
+// packet is read by them. It only orders the ends of an exchange whose opening is not in the capture.
+func servesFrom(proto wire.Proto, src, dst uint16) bool {
+	if src == 67 && dst == 68 && proto == wire.ProtoUDP { // DHCP: both are system ports, the server's is 67 (RFC 2131 section 4.1)
+		return true
+	}
+	return servicePort(src) && !servicePort(dst)
+}
+
+func servicePort(p uint16) bool {
+	if p < 1024 {
+		return p != 0
+	}
+	switch p {
+	case 1194, 1433, 1521, 2049, 2379, 3306, 3389, 3544, 4500, 5060, 5072, 5432, 5671, 5672, 6379, 6443, 8080, 8443, 9042, 9092, 9200, 10250, 27017, 51820:
+		return true
+	}
+	return false
+}
+
+// maxTaps bounds the interfaces kept per flow; what is seen at more of them is counted at the last.
+const maxTaps = 16
+
+// tapped counts a packet at its interface.
+func (t *table) tapped(f *flow, from int, p *wire.Packet) {
+	n := f.taps.head
+	for n != 0 && (t.taps[n].iface != p.Iface || t.taps[n].depth != p.Depth) {
+		n = t.taps[n].next
+	}
+	if n == 0 && f.tapCount >= maxTaps {
+		n = f.taps.tail
+	} else if n == 0 {
+		f.tapCount++
+		n = uint32(len(t.taps))
+		t.taps = append(t.taps, tap{iface: p.Iface, depth: p.Depth})
+		if f.taps.head == 0 {
+			f.taps.head = n
+		} else {
+			t.taps[f.taps.tail].next = n
+		}
+		f.taps.tail = n
+	}
+	tp := &t.taps[n]
+	if p.Attr&wire.IsError != 0 {
+		return // it marks the interface, it is not one of the flow's packets
+	}
+	if tp.packets[from] == 0 {
+		tp.firstTime[from], tp.firstFrame[from], tp.seen[from] = p.Time, p.Frame, p.Dir
+		if p.Has(wire.KnowTTL) {
+			tp.ttl[from] = p.TTL
+		}
+	}
+	tp.packets[from]++
+}
+
+// copy tells whether the same transmission was just seen at another interface or by a mirror port: same IP ID, sequence,
+// flags and length within 5 ms (DESIGN section 5).
+func (f *flow) copy(from int, p *wire.Packet) bool {
+	const m = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: spreads the fields over the upper bits
+	h := uint64(p.Seq)<<32 | uint64(p.Ack)
+	h = (h ^ uint64(p.PayloadLen)<<40 ^ uint64(p.Flags)<<32 ^ uint64(p.TSVal)) * m
+	if p.Known&wire.KnowIPID != 0 {
+		h = (h ^ uint64(p.IPID) ^ 1<<40) * m
+	}
+	h ^= p.Digest16 ^ uint64(p.ICMPType)<<8
+	sig := uint32(h>>32) | 1
+	now := uint32(p.Time >> 17)
+	d := &f.dir[from]
+	for i := range d.recentSig {
+		if d.recentSig[i] == sig {
+			if gap := int32(now - d.recentTime[i]); gap <= copyWindow && gap >= -copyWindow {
+				return true
+			}
+		}
+	}
+	d.recentSig[d.recentNext], d.recentTime[d.recentNext] = sig, now
+	d.recentNext = (d.recentNext + 1) % copies
+	return false
+}
+
+// note records a transmission worth citing.
+func (t *table) note(f *flow, from int, p *wire.Packet, kind eventKind, letter byte) {
+	n := uint32(len(t.events))
+	e := event{time: p.Time, frame: p.Frame, iface: p.Iface, kind: kind, from: uint8(from), letter: letter, dir: p.Dir}
+	if p.Has(wire.KnowTTL) {
+		e.ttl = p.TTL
+	}
+	if kind == evError {
+		e.typ, e.code = p.ICMPType, p.ICMPCode
+	}
+	t.events = append(t.events, e)
+	if f.events.head == 0 {
+		f.events.head = n
+	} else {
+		t.events[f.events.tail].next = n
+	}
+	f.events.tail = n
+}
+
+// failed takes an ICMP error about a packet of side from.
+func (t *table) failed(f *flow, from int, p *wire.Packet) {
+	kind := errorKind(p.ErrorFrom, p.ICMPType, p.ICMPCode)
+	if kind == errorIgnored {
+		return
+	}
+	slot := &f.errs[from]
+	if kind == errorMTU {
+		slot = &f.mtu
+	}
+	if *slot != 0 {
+		e := &t.errs[*slot-1]
+		if gap := p.Time - e.time; e.from != p.ErrorFrom || gap > 5_000_000 || gap < -5_000_000 {
+			e.count++
+			e.time = p.Time
+			if e.count <= 3 {
+				t.note(f, from, p, evError, 0)
+			}
+		}
+		return
+	}
+	e := icmpError{
+		from: p.ErrorFrom, to: p.ErrorTo, time: p.Time, frame: p.Frame, count: 1, mtu: p.MTU, iface: p.Iface,
+		typ: p.ICMPType, code: p.ICMPCode, dir: p.Dir,
+	}
+	if p.Has(wire.KnowTTL) {
+		e.ttl, e.hasTTL = p.TTL, true
+	}
+	t.errs = append(t.errs, e)
+	*slot = uint32(len(t.errs))
+	t.note(f, from, p, evError, 0)
+}
+
+type errorClass uint8
+
+const (
+	errorIgnored errorClass = iota
+	errorRejecting
+	errorMTU
+)
+
+// errorKind sorts ICMP errors: rejecting are type 3 except code 4, type 11, ICMPv6 types 1 and 3 (DESIGN section 5, RFC 792,
+// RFC 4443); fragmentation needed and packet too big speak of size only; redirects and the rest do not count.
+func errorKind(from wire.Addr, typ, code uint8) errorClass {
+	if from.Is4() {
+		switch {
+		case typ == 3 && code == 4:
+			return errorMTU
+		case typ == 3, typ == 11:
+			return errorRejecting
+		}
+		return errorIgnored
+	}
+	switch typ {
+	case 1, 3:
+		return errorRejecting
+	case 2:
+		return errorMTU
+	}
+	return errorIgnored
+}

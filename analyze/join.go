@@ -1,0 +1,636 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// Joining inside one capture. Flows of one tuple at several places are one conversation if their openings agree. Two
+// conversations of different tuples are one request across a translation if what translation leaves alone agrees
+// (DESIGN section 7, FACTS section 3.2): for TCP the ISN with timestamp value and IP ID, for datagrams payload and IP ID.
+// Ports alone never join, and where more than one partner fits, nothing is joined.
+
+// conversation is the flows of one tuple that belong to one exchange.
+type conversation struct {
+	flows  []ref
+	client int   // side
+	in     bool  // packets from the client come in somewhere
+	out    bool  // packets from the client go out somewhere
+	first  int64 // of packets from the client, else of any
+	maxTTL uint8 // of packets from the client; 0 if unknown
+	minTTL uint8
+}
+
+// chain is one request as one capture saw it: conversations from the client's side to the server's.
+type chain struct {
+	convs     []conversation
+	joins     []Join
+	ambiguous bool // more than one partner fitted across a translation, so none was taken
+}
+
+// maxPartners bounds how many conversations may share one fingerprint before it says nothing: a guard against captures
+// made to be slow, and against fields that are not unique after all.
+const maxPartners = 16
+
+// forwardDelay bounds the time between a packet's coming in and its going out of the same host, in nanoseconds: generous for
+// TCP, whose fingerprint is strong; short for datagrams, whose payload may be sent again by anybody.
+const (
+	forwardDelayTCP      = 1_000_000_000
+	forwardDelayDatagram = 50_000_000
+)
+
+// chains groups a capture's flows into requests, in no particular order.
+func (t *table) chains() []chain {
+	convs := t.conversations()
+	parent := make([]int32, len(convs))
+	for i := range parent {
+		parent[i] = int32(i)
+	}
+	find := func(i int32) int32 {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	edges := t.edges(convs)
+	for _, e := range edges {
+		parent[find(e.a)] = find(e.b)
+	}
+	groups := make(map[int32][]int32)
+	for _, e := range edges {
+		for _, i := range []int32{e.a, e.b} {
+			root := find(i)
+			if !slices.Contains(groups[root], i) {
+				groups[root] = append(groups[root], i)
+			}
+		}
+	}
+	evidence := make(map[int32][]edge)
+	for _, e := range edges {
+		evidence[find(e.a)] = append(evidence[find(e.a)], e)
+	}
+	out := make([]chain, 0, len(convs))
+	done := make([]bool, len(convs))
+	for i := range convs {
+		if done[i] {
+			continue
+		}
+		root := find(int32(i))
+		members := groups[root]
+		if len(members) == 0 {
+			out = append(out, chain{convs: convs[i : i+1 : i+1]})
+			continue
+		}
+		c, ok := t.inOrder(convs, members)
+		if !ok {
+			for _, m := range members {
+				done[m] = true
+				out = append(out, chain{convs: convs[m : m+1 : m+1], ambiguous: true})
+			}
+			continue
+		}
+		for _, m := range members {
+			done[m] = true
+		}
+		c.joins = joinsOf(evidence[root])
+		out = append(out, c)
+	}
+	return out
+}
+
+// conversations groups flows of one tuple.
+func (t *table) conversations() []conversation {
+	refs := make([]ref, 0, len(t.flows)-1)
+	for i := 1; i < len(t.flows); i++ {
+		if !t.flows[i].carrier {
+			refs = append(refs, ref(i))
+		}
+	}
+	begin := func(f *flow) int64 {
+		a, b := &f.dir[0], &f.dir[1]
+		switch {
+		case a.packets == 0:
+			return b.first
+		case b.packets == 0:
+			return a.first
+		}
+		return min(a.first, b.first)
+	}
+	slices.SortFunc(refs, func(x, y ref) int {
+		f, g := &t.flows[x], &t.flows[y]
+		return cmp.Or(compareEnds(&f.key, &g.key), cmp.Compare(begin(f), begin(g)), cmp.Compare(x, y))
+	})
+	var convs []conversation
+	for i := 0; i < len(refs); {
+		j := i + 1
+		for j < len(refs) && compareEnds(&t.flows[refs[i]].key, &t.flows[refs[j]].key) == 0 {
+			j++
+		}
+		from := len(convs)
+		for _, r := range refs[i:j] {
+			joined := false
+			// Flows come in time order, so only the latest exchanges of a tuple can still take one in.
+			for k := len(convs) - 1; k >= max(from, len(convs)-8) && !joined; k-- {
+				if t.sameExchange(convs[k].flows, r) {
+					convs[k].flows = append(convs[k].flows, r)
+					joined = true
+				}
+			}
+			if !joined {
+				convs = append(convs, conversation{flows: []ref{r}})
+			}
+		}
+		i = j
+	}
+	for i := range convs {
+		t.orient(&convs[i])
+	}
+	return convs
+}
+
+func compareEnds(a, b *flowKey) int {
+	return cmp.Or(
+		cmp.Compare(a.proto, b.proto), cmp.Compare(a.query, b.query), a.end[0].Compare(b.end[0]), a.end[1].Compare(b.end[1]),
+		cmp.Compare(a.port[0], b.port[0]), cmp.Compare(a.port[1], b.port[1]),
+	)
+}
+
+// sameExchange tells whether a flow is the same exchange, at another place, as flows of the same tuple.
+func (t *table) sameExchange(flows []ref, r ref) bool {
+	g := &t.flows[r]
+	overlap := false
+	for _, x := range flows {
+		f := &t.flows[x]
+		if f.key == g.key {
+			return false // another episode at the same place
+		}
+		agree, differ := false, false
+		for s := range 2 {
+			if f.dir[s].flags&g.dir[s].flags&knowISN == 0 {
+				continue
+			}
+			if f.dir[s].isn == g.dir[s].isn {
+				agree = true
+			} else if f.dir[s].flags&sawSYN != 0 || g.dir[s].flags&sawSYN != 0 {
+				differ = true // a server's ISN may differ between SYN-ACKs, a client's may not
+			}
+		}
+		if differ {
+			return false
+		}
+		if agree {
+			return true
+		}
+		slack := int64(1_000_000_000)
+		if f.key.proto != wire.ProtoTCP {
+			slack = udpIdle
+		}
+		a0, a1 := f.span()
+		b0, b1 := g.span()
+		if a0-slack <= b1 && b0-slack <= a1 {
+			overlap = true
+		}
+	}
+	return overlap
+}
+
+// span returns the flow's first and last packet time.
+func (f *flow) span() (first, last int64) {
+	a, b := &f.dir[0], &f.dir[1]
+	switch {
+	case a.packets == 0 && b.packets == 0:
+		return 0, 0
+	case a.packets == 0:
+		return b.first, b.last
+	case b.packets == 0:
+		return a.first, a.last
+	}
+	return min(a.first, b.first), max(a.last, b.last)
+}
+
+// clientDir returns how the client's packets pass this host at the flow's place.
+func (f *flow) clientDir(client int) wire.Direction {
+	switch f.key.place {
+	case placeFwdIn:
+		if client == 0 {
+			return wire.DirIn
+		}
+		return wire.DirOut
+	case placeFwdOut:
+		if client == 0 {
+			return wire.DirOut
+		}
+		return wire.DirIn
+	case placeLoopback:
+	}
+	return wire.DirUnknown
+}
+
+// orient decides which end is the client, and where the client's packets pass.
+func (t *table) orient(c *conversation) {
+	best := -1
+	earliest := int64(0)
+	for _, r := range c.flows {
+		f := &t.flows[r]
+		if !f.guessed {
+			c.client, best = int(f.client), 2
+			break
+		}
+		from, _ := f.span()
+		if best < 0 || from < earliest {
+			c.client, best, earliest = int(f.client), 1, from
+		}
+	}
+	if best == 1 {
+		// Both ends guessed, and the file's order may not be the order in time: the earlier sender is the client unless the
+		// ports say otherwise.
+		f := &t.flows[c.flows[0]]
+		a, b := c.client, 1-c.client
+		switch {
+		case servesFrom(f.key.proto, f.key.port[a], f.key.port[b]) && !f.key.end[b].IsMulticast():
+			c.client = b
+		case servesFrom(f.key.proto, f.key.port[b], f.key.port[a]):
+		default:
+			ta, tb := int64(0), int64(0)
+			na, nb := false, false
+			for _, r := range c.flows {
+				d := &t.flows[r].dir
+				if d[a].packets > 0 && (!na || d[a].first < ta) {
+					ta, na = d[a].first, true
+				}
+				if d[b].packets > 0 && (!nb || d[b].first < tb) {
+					tb, nb = d[b].first, true
+				}
+			}
+			if na && nb && tb < ta {
+				c.client = b
+			}
+		}
+	}
+	seen := false
+	for _, r := range c.flows {
+		f := &t.flows[r]
+		d := &f.dir[c.client]
+		switch f.clientDir(c.client) {
+		case wire.DirIn:
+			c.in = c.in || d.packets > 0
+		case wire.DirOut:
+			c.out = c.out || d.packets > 0
+		case wire.DirUnknown:
+		}
+		if d.packets > 0 {
+			if !seen || d.first < c.first {
+				c.first, seen = d.first, true
+			}
+			for n := f.taps.head; n != 0; n = t.taps[n].next {
+				if ttl := t.taps[n].ttl[c.client]; ttl != 0 {
+					c.maxTTL = max(c.maxTTL, ttl)
+					if c.minTTL == 0 || ttl < c.minTTL {
+						c.minTTL = ttl
+					}
+				}
+			}
+		}
+	}
+	if !seen {
+		c.first, _ = t.flows[c.flows[0]].span()
+	}
+}
+
+// edge is one piece of evidence that two conversations are one request.
+type edge struct {
+	a, b       int32
+	basis      [3]string
+	confidence Confidence
+}
+
+// edges finds pairs of conversations that share what translation leaves alone.
+func (t *table) edges(convs []conversation) []edge {
+	var edges []edge
+	type opening struct {
+		isn  uint32
+		prot wire.Proto
+	}
+	byISN := make(map[opening][]int32)
+	type packetKey struct {
+		digest uint64
+		size   uint32
+		seq    uint32
+		prot   wire.Proto
+		ipid   uint16
+	}
+	byPacket := make(map[packetKey][]int32)
+	for i := range convs {
+		c := &convs[i]
+		f0 := &t.flows[c.flows[0]]
+		// Only a conversation that does not pass the host under one tuple can have a partner; with no direction recorded, any.
+		known := false
+		for _, r := range c.flows {
+			f := &t.flows[r]
+			if d := &f.dir[c.client]; d.flags&knowISN != 0 && !known {
+				known = true
+				k := opening{d.isn, f.key.proto}
+				byISN[k] = append(byISN[k], int32(i))
+			}
+		}
+		if known {
+			continue
+		}
+		if f0.key.proto == wire.ProtoTCP || f0.key.proto == wire.ProtoUDP || f0.key.proto == wire.ProtoSCTP || f0.key.query != 0 {
+			var mine []packetKey
+			for _, r := range c.flows {
+				for n := t.flows[r].prints.head; n != 0; n = t.prints[n].next {
+					fp := &t.prints[n]
+					k := packetKey{digest: fp.digest, size: fp.size, prot: f0.key.proto}
+					if f0.key.proto == wire.ProtoTCP || f0.key.proto == wire.ProtoSCTP || f0.key.query != 0 {
+						k.seq = fp.ts
+					}
+					if fp.hasID {
+						k.ipid = fp.ipid
+					}
+					if k.digest == 0 && k.ipid == 0 {
+						continue // nothing but a length
+					}
+					if !slices.Contains(mine, k) {
+						mine = append(mine, k)
+						byPacket[k] = append(byPacket[k], int32(i))
+					}
+				}
+			}
+		}
+	}
+	for k, members := range byISN {
+		if len(members) < 2 {
+			continue
+		}
+		if len(members) > maxPartners {
+			edges = append(edges, t.narrowISN(convs, members, k.isn)...)
+			continue
+		}
+		for x := range members {
+			for y := x + 1; y < len(members); y++ {
+				if e, ok := t.sameOpening(convs, members[x], members[y]); ok {
+					edges = append(edges, e)
+				}
+			}
+		}
+	}
+	for k, members := range byPacket {
+		if len(members) < 2 || len(members) > maxPartners {
+			continue
+		}
+		for x := range members {
+			for y := x + 1; y < len(members); y++ {
+				if e, ok := t.samePacket(convs, members[x], members[y], k.digest, k.size, k.ipid, len(members) == 2); ok {
+					edges = append(edges, e)
+				}
+			}
+		}
+	}
+	slices.SortFunc(edges, func(p, q edge) int {
+		return cmp.Or(cmp.Compare(p.a, q.a), cmp.Compare(p.b, q.b), cmp.Compare(q.confidence, p.confidence), cmp.Compare(p.basis[0], q.basis[0]))
+	})
+	return edges
+}
+
+// narrowISN splits conversations that share one ISN by timestamp value and IP ID: a crowd that still shares all three is
+// no evidence.
+func (t *table) narrowISN(convs []conversation, members []int32, _ uint32) []edge {
+	type key struct {
+		ts   uint32
+		ipid uint16
+	}
+	sub := make(map[key][]int32)
+	for _, m := range members {
+		d := t.openingOf(&convs[m])
+		k := key{d.ts, d.ipid}
+		sub[k] = append(sub[k], m)
+	}
+	var edges []edge
+	for _, s := range sub {
+		if len(s) > maxPartners {
+			continue
+		}
+		for x := range s {
+			for y := x + 1; y < len(s); y++ {
+				if e, ok := t.sameOpening(convs, s[x], s[y]); ok {
+					edges = append(edges, e)
+				}
+			}
+		}
+	}
+	return edges
+}
+
+// openingFacts is what is known of a conversation's first SYN.
+type openingFacts struct {
+	first int64
+	ts    uint32
+	flags dirFlags // knowTS, knowIPID, blind
+	ipid  uint16
+}
+
+// openingOf returns the facts of the conversation's earliest SYN; where only its answer was captured, its time alone.
+func (t *table) openingOf(c *conversation) openingFacts {
+	var best *dirState
+	for _, r := range c.flows {
+		d := &t.flows[r].dir[c.client]
+		if d.flags&sawSYN != 0 && (best == nil || d.first < best.first) {
+			best = d
+		}
+	}
+	if best == nil {
+		return openingFacts{first: c.first}
+	}
+	return openingFacts{best.first, best.ts, best.flags, best.ipid}
+}
+
+// sameOpening compares two openings that share their ISN.
+func (t *table) sameOpening(convs []conversation, a, b int32) (edge, bool) {
+	p, q := &convs[a], &convs[b]
+	x, y := t.openingOf(p), t.openingOf(q)
+	if !mayTranslate(t, p, q) {
+		return edge{}, false
+	}
+	gap := y.first - x.first
+	if gap < 0 {
+		gap = -gap
+	}
+	e := edge{a: a, b: b, basis: [3]string{"tcp isn"}}
+	if t.flows[p.flows[0]].key.proto == wire.ProtoSCTP {
+		if gap > forwardDelayTCP {
+			return edge{}, false
+		}
+		e.basis[0], e.confidence = "sctp initiate tag", Exact
+		return e, true
+	}
+	bothTS := x.flags&y.flags&knowTS != 0
+	bothID := x.flags&y.flags&knowIPID != 0 && x.ipid != 0 && y.ipid != 0
+	switch {
+	case bothTS && x.ts == y.ts, !bothTS && gap <= forwardDelayTCP:
+		if gap > forwardDelayTCP || bothID && x.ipid != y.ipid {
+			return edge{}, false
+		}
+		if bothTS {
+			e.basis[1], e.confidence = "timestamp value", Exact
+		}
+		if bothID {
+			e.basis[2], e.confidence = "ip id", Exact
+		}
+	case bothTS && int32(y.ts-x.ts) < 1<<18 && int32(x.ts-y.ts) < 1<<18:
+		// The first SYN of one side is a retransmission of the other's: same ISN, clock moved on.
+		e.confidence = Probable
+	default:
+		return edge{}, false
+	}
+	return e, true
+}
+
+// samePacket compares two conversations that share one packet's payload, length and IP ID.
+func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size uint32, ipid uint16, unique bool) (edge, bool) {
+	p, q := &convs[a], &convs[b]
+	if !mayTranslate(t, p, q) {
+		return edge{}, false
+	}
+	proto := t.flows[p.flows[0]].key.proto
+	limit := int64(forwardDelayDatagram)
+	if proto == wire.ProtoTCP {
+		limit = forwardDelayTCP
+	}
+	near := false
+	for _, r := range p.flows {
+		for n := t.flows[r].prints.head; n != 0 && !near; n = t.prints[n].next {
+			if t.prints[n].digest != digest || t.prints[n].size != size {
+				continue
+			}
+			for _, s := range q.flows {
+				for m := t.flows[s].prints.head; m != 0; m = t.prints[m].next {
+					if t.prints[m].digest == digest && t.prints[m].size == size {
+						if gap := t.prints[n].time - t.prints[m].time; gap <= limit && gap >= -limit {
+							near = true
+						}
+					}
+				}
+			}
+		}
+	}
+	if !near {
+		return edge{}, false
+	}
+	e := edge{a: a, b: b, confidence: Probable}
+	if proto == wire.ProtoTCP {
+		e.basis[0], e.confidence = "tcp sequence and acknowledgement", Exact
+		return e, true
+	}
+	if digest != 0 {
+		e.basis[0] = "payload"
+	}
+	if ipid != 0 {
+		e.basis[1], e.confidence = "ip id", Exact
+	} else if unique && digest != 0 {
+		e.confidence = Exact
+	}
+	return e, e.basis != [3]string{}
+}
+
+// mayTranslate tells whether one conversation can be the other behind a translation on this host: one of the two passes
+// only on the client's side and the other goes on from there, or no direction is recorded and the hop counts fit.
+func mayTranslate(t *table, p, q *conversation) bool {
+	fp, fq := &t.flows[p.flows[0]], &t.flows[q.flows[0]]
+	if fp.key.proto != fq.key.proto || fp.key.end == fq.key.end && fp.key.port == fq.key.port {
+		return false
+	}
+	if p.in || p.out || q.in || q.out {
+		// The same host cannot send two translations of one packet, and a packet comes in from one client.
+		if p.out && q.out {
+			return false
+		}
+		if p.in && q.in && (fp.key.end[p.client] != fq.key.end[q.client] || fp.key.port[p.client] != fq.key.port[q.client]) {
+			return false
+		}
+	}
+	if p.maxTTL != 0 && q.maxTTL != 0 {
+		if d := int(p.maxTTL) - int(q.maxTTL); d > 2 || d < -2 {
+			return false
+		}
+	}
+	return true
+}
+
+// inOrder puts joined conversations in order from the client to the server, and refuses a group that cannot be one request.
+func (t *table) inOrder(convs []conversation, members []int32) (chain, bool) {
+	var c chain
+	for _, m := range members {
+		c.convs = append(c.convs, convs[m])
+	}
+	slices.SortStableFunc(c.convs, func(p, q conversation) int {
+		stage := func(c conversation) int {
+			switch {
+			case c.in && !c.out:
+				return 0
+			case c.in:
+				return 1
+			case c.out:
+				return 2
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(stage(p), stage(q)), cmp.Compare(q.maxTTL, p.maxTTL), cmp.Compare(p.first, q.first))
+	})
+	outs := 0
+	end := func(i, side int) (wire.Addr, uint16) {
+		k := &t.flows[c.convs[i].flows[0]].key
+		return k.end[side], k.port[side]
+	}
+	for i := range c.convs {
+		if c.convs[i].out {
+			outs++
+		}
+		if i == 0 {
+			continue
+		}
+		c0, p0 := end(i-1, c.convs[i-1].client)
+		c1, p1 := end(i, c.convs[i].client)
+		s0, _ := end(i-1, 1-c.convs[i-1].client)
+		s1, _ := end(i, 1-c.convs[i].client)
+		if c.convs[i-1].in && c.convs[i].in && (c0 != c1 || p0 != p1) {
+			return c, false
+		}
+		if s0 != s1 && c0 != c1 && s0 == c1 && c0 == s1 { // the ends are swapped: guessed the wrong way round on one side
+			c.convs[i].client = 1 - c.convs[i].client
+		}
+	}
+	if outs > 1 {
+		return c, false
+	}
+	if outs == 0 && len(c.convs) > 2 {
+		return c, false // no direction recorded, and more than two tuples: which is which cannot be told
+	}
+	return c, true
+}
+
+// joinsOf sums up the evidence of one chain: the strongest first, one entry.
+func joinsOf(edges []edge) []Join {
+	best := slices.MaxFunc(edges, func(p, q edge) int {
+		n := func(e edge) int {
+			n := 0
+			for _, b := range e.basis {
+				if b != "" {
+					n++
+				}
+			}
+			return n
+		}
+		return cmp.Or(cmp.Compare(p.confidence, q.confidence), cmp.Compare(n(p), n(q)))
+	})
+	j := Join{From: "pod", To: "egress", Confidence: best.confidence}
+	for _, b := range best.basis {
+		if b != "" {
+			j.Basis = append(j.Basis, b)
+		}
+	}
+	return []Join{j}
+}

@@ -1,0 +1,485 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// analysis is one capture under judgement.
+type analysis struct {
+	t                *table
+	info             *CaptureInfo
+	number           int // index in Result.Captures
+	facts            *cluster.Facts
+	host             *hostFacts
+	common           common
+	longestHandshake int64 // nanoseconds
+	thisNode         map[wire.Addr]bool
+}
+
+// newAnalysis reads the table once more for what all requests tell together.
+func newAnalysis(t *table, info *CaptureInfo, number int, facts *cluster.Facts) (*analysis, []chain) {
+	a := &analysis{t: t, info: info, number: number, facts: facts, thisNode: make(map[wire.Addr]bool)}
+	chains := t.chains()
+	a.host = learn(t, chains, facts, info.Summary.Interfaces)
+	a.common = t.commons(facts)
+	if i := a.common.iface; i >= 0 && i < len(info.Summary.Interfaces) && info.Summary.Interfaces[i].LinkType == linkTypeSLL {
+		a.common.iface = -1 // SLL has no interface: one entry stands for all of them
+	}
+	for addr := range a.host.own {
+		if facts.Role(addr).Kind == cluster.RoleNode {
+			a.thisNode[addr] = true
+		}
+	}
+	for addr := range a.host.translatedTo {
+		if facts.Role(addr).Kind == cluster.RoleNode || !facts.HasNodeFacts() {
+			a.thisNode[addr] = true
+		}
+	}
+	return a, chains
+}
+
+const linkTypeSLL = 113 // LINKTYPE_LINUX_SLL
+
+// isNode tells whether anything shows that the capturing host is the node: it passes packets on, it sends as a node
+// address, or the person gave its links.
+func (a *analysis) isNode() bool {
+	if a.info.Side == wire.SideFar {
+		return false
+	}
+	return a.host.forwards || len(a.thisNode) > 0 || a.facts.HasLinks()
+}
+
+// role returns what an address is, by the facts first and by what this capture's translations prove otherwise.
+func (a *analysis) role(addr wire.Addr) cluster.Role {
+	r := a.facts.Role(addr)
+	if r.Kind != cluster.RoleUnknown && r.Kind != cluster.RoleOther {
+		return r
+	}
+	if a.host.pods[addr] && !a.facts.HasPodFacts() {
+		return cluster.Role{Kind: cluster.RolePod, Exact: true, Fact: "this capture: the node put another source in place of it"}
+	}
+	if a.host.translatedTo[addr] && !a.facts.HasNodeFacts() {
+		return cluster.Role{Kind: cluster.RoleNode, Exact: true, Fact: "this capture: put in place of a Pod's address, and answers to it come back here"}
+	}
+	return r
+}
+
+func (a *analysis) endpoint(addr wire.Addr, port uint16, proto wire.Proto) Endpoint {
+	return Endpoint{Addr: addr, Port: port, HasPort: proto.HasPorts(), Role: a.role(addr)}
+}
+
+// judge turns one chain into a Request.
+func (a *analysis) judge(c *chain) Request {
+	t := a.t
+	v := newView(t, c)
+	first, last := &c.convs[0], &c.convs[len(c.convs)-1]
+	key := &t.first(first).key
+	r := Request{
+		Tuple: key.tuple(first.client), First: wire.NoTime, Last: wire.NoTime, Handshake: -1,
+		Client: a.endpoint(key.end[first.client], key.port[first.client], key.proto),
+		Server: a.endpoint(key.end[1-first.client], key.port[1-first.client], key.proto),
+		Joins:  c.joins,
+	}
+	lastKey := &t.first(last).key
+	o := v.outcome(a.host)
+	a.counts(&r, v, o)
+	a.passage(&r, v, c)
+	if a.info.Side == wire.SideFar {
+		e := r.Client
+		r.Far = &e
+		s := r.Server
+		r.FarServer = &s
+	} else if r.leftHere(v) {
+		e := a.endpoint(lastKey.end[last.client], lastKey.port[last.client], key.proto)
+		r.Egress = &e
+		if lastKey.end[1-last.client] != r.Server.Addr || lastKey.port[1-last.client] != r.Server.Port {
+			b := a.endpoint(lastKey.end[1-last.client], lastKey.port[1-last.client], key.proto)
+			r.Backend = &b
+		}
+	}
+	r.Outcome = o.outcome
+	r.Way = a.way(&r, v)
+	a.source(&r, v, c, o)
+	a.stop(&r, v, o)
+	if o.outcome == OutcomeUnknown {
+		if o.blind {
+			r.unknown("outcome", gapSnaplen, "the packets were cut off before the fields that tell an opening from an answer",
+				"capture again with tcpdump -s 0 (or at least -s 128)")
+		} else {
+			r.unknown("outcome", "odd-reply", "the answer to the opening is neither a SYN-ACK nor a reset", "")
+		}
+	}
+	a.signs(&r, v, o)
+	if e := r.Unknown; len(e) > 1 {
+		slices.SortStableFunc(e, func(x, y Unknown) int { return fieldRank(x.Field) - fieldRank(y.Field) })
+	}
+	return r
+}
+
+// signs marks what findings look for.
+func (a *analysis) signs(r *Request, v *view, o outcomeAt) {
+	for _, l := range v.legs() {
+		if l.mtu != nil {
+			r.signs |= signMTU
+			r.mtu = l.mtu.mtu
+		}
+	}
+	l := o.leg
+	if o.outcome == HalfOpen && l.client.flags&sawRST != 0 {
+		r.signs |= signClientReset
+	}
+	if o.outcome == HandshakeCompleted && (l.client.flags|l.server.flags)&sawRST == 0 && (stalled(l, 0) || stalled(l, 1)) {
+		r.signs |= signStalled
+	}
+}
+
+// stalled tells whether one side's data was sent again and never acknowledged.
+func stalled(l *legState, side uint8) bool {
+	d, o := &l.client, &l.server
+	if side == 1 {
+		d, o = o, d
+	}
+	if d.flags&sawData == 0 || d.flags&knowSeq == 0 || o.flags&knowAck == 0 || !before(o.ackMax, d.seqNext) {
+		return false
+	}
+	again := 0
+	for i := range l.events {
+		if l.events[i].kind == evRetransmission && l.events[i].from == side {
+			again++
+		}
+	}
+	return again > 0 && d.dataAgain >= 3
+}
+
+func fieldRank(field string) int {
+	return slices.Index([]string{"source", "outcome", "stopped_at", "direction"}, field)
+}
+
+func (r *Request) unknown(field string, reason gap, text, settle string) {
+	for _, u := range r.Unknown {
+		if u.Field == field {
+			return // the first reason found is the nearest one
+		}
+	}
+	r.Unknown = append(r.Unknown, Unknown{Field: field, Reason: string(reason), Text: text, Settle: settle})
+}
+
+func (r *Request) because(format string, args ...any) {
+	r.Reasons = append(r.Reasons, Reason(fmt.Sprintf(format, args...)))
+}
+
+// leftHere tells whether the capture shows the request on its way out of the node.
+func (r *Request) leftHere(v *view) bool {
+	return v.egress != nil
+}
+
+// counts fills in what was counted.
+func (a *analysis) counts(r *Request, v *view, o outcomeAt) {
+	l := o.leg
+	for _, leg := range v.legs() {
+		for _, d := range []*dirState{&leg.client, &leg.server} {
+			if d.packets == 0 || d.first == wire.NoTime {
+				continue
+			}
+			if r.First == wire.NoTime || d.first < r.First {
+				r.First = d.first
+			}
+			r.Last = max(r.Last, d.last)
+		}
+		for _, e := range []*icmpError{leg.rejected, leg.replyRejected} {
+			if e != nil && e.time != wire.NoTime {
+				if r.First == wire.NoTime {
+					r.First = e.time
+				}
+				r.Last = max(r.Last, e.time)
+			}
+		}
+		r.RequestsSent = max(r.RequestsSent, leg.client.packets)
+		r.RepliesSeen = max(r.RepliesSeen, leg.server.packets)
+		r.Retransmissions = max(r.Retransmissions, leg.client.retrans+leg.server.retrans)
+	}
+	proto := r.Tuple.Proto
+	switch {
+	case proto == wire.ProtoTCP:
+		r.ConnState = connState(l.state[0], l.state[1], l.client.bytes+l.server.bytes)
+		r.History = l.history(false)
+	case proto == wire.ProtoUDP:
+		r.History = l.history(false)
+		switch {
+		case l.client.packets > 0 && l.server.packets > 0:
+			r.ConnState = "SF"
+		case l.client.packets > 0:
+			r.ConnState = "S0"
+		case l.server.packets > 0:
+			r.ConnState = "SHR"
+		default:
+			r.ConnState = "OTH"
+		}
+	case proto.IsICMP():
+		r.ConnState = "OTH"
+	}
+	r.Completed = v.completed(o)
+	if proto == wire.ProtoTCP || proto == wire.ProtoSCTP {
+		r.Handshake = l.handshake()
+		if l.client.flags&knowISN != 0 {
+			r.Opening = uint64(l.client.isn) | 1<<32
+		}
+	}
+	for _, leg := range v.legs() {
+		if e := leg.rejected; e != nil && r.ICMP == nil {
+			r.ICMP = &ICMPAnswer{
+				About: a.aboutTuple(leg, 0), From: e.from, FromRole: a.role(e.from), Type: e.typ, Code: e.code, MTU: e.mtu, V6: !e.from.Is4(),
+			}
+		}
+	}
+}
+
+// aboutTuple returns the tuple of the packets of the client (from 0) or the server (1) at a leg.
+func (a *analysis) aboutTuple(l *legState, from int) wire.Tuple {
+	f := &a.t.flows[l.flows[0]]
+	side := int(f.client)
+	for i := range f.errs {
+		if f.errs[i] != 0 && from == 0 {
+			side = i
+		}
+	}
+	return f.key.tuple(side)
+}
+
+// passage fills in legs and frames.
+func (a *analysis) passage(r *Request, v *view, c *chain) {
+	for _, l := range v.legs() {
+		kind := l.kind
+		if a.info.Side == wire.SideFar {
+			kind = LegFar
+		}
+		f0 := &a.t.flows[l.flows[0]]
+		leg := Leg{
+			Kind: kind, Capture: a.number, Tuple: f0.key.tuple(a.clientSide(c, l.flows[0])), Sent: l.client.packets, Replies: l.server.packets,
+			TTL: l.client.ttl,
+		}
+		for _, x := range l.flows {
+			f := &a.t.flows[x]
+			cs := a.clientSide(c, x)
+			for n := f.taps.head; n != 0; n = a.t.taps[n].next {
+				tp := &a.t.taps[n]
+				leg.Points = append(leg.Points, Point{
+					Iface: tp.iface, VLAN: f.key.vlan, Depth: tp.depth, RequestDir: tp.seen[cs], ReplyDir: tp.seen[1-cs],
+					Sent: tp.packets[cs], Replies: tp.packets[1-cs], FirstRequest: tp.firstFrame[cs], FirstReply: tp.firstFrame[1-cs],
+				})
+			}
+		}
+		r.Legs = append(r.Legs, leg)
+		for i := range l.events {
+			if len(r.Frames) >= maxFrames {
+				break
+			}
+			e := &l.events[i]
+			r.Frames = append(r.Frames, FrameRef{
+				Capture: a.number, Frame: e.frame, Time: e.time, Iface: e.iface, Direction: e.dir, Leg: kind, What: e.what(r.Tuple),
+			})
+		}
+	}
+	slices.SortStableFunc(r.Frames, func(x, y FrameRef) int {
+		switch {
+		case x.Frame < y.Frame:
+			return -1
+		case x.Frame > y.Frame:
+			return 1
+		}
+		return 0
+	})
+}
+
+// maxFrames bounds the frames cited per request.
+const maxFrames = 64
+
+func (a *analysis) clientSide(c *chain, r ref) int {
+	for i := range c.convs {
+		if slices.Contains(c.convs[i].flows, r) {
+			return c.convs[i].client
+		}
+	}
+	return int(a.t.flows[r].client)
+}
+
+// what names an event for people.
+func (e *event) what(t wire.Tuple) string {
+	switch e.kind {
+	case evSYN:
+		return "SYN"
+	case evSYNAgain:
+		if t.Proto == wire.ProtoSCTP {
+			return "INIT again"
+		}
+		return "SYN again"
+	case evSYNACK:
+		return "SYN-ACK"
+	case evSYNACKAgain:
+		return "SYN-ACK again"
+	case evACK:
+		return "ACK"
+	case evData:
+		return "data"
+	case evFIN:
+		return "FIN"
+	case evRST:
+		return "RST"
+	case evRetransmission:
+		return "retransmission"
+	case evZeroWindow:
+		return "zero window"
+	case evGap:
+		return "gap"
+	case evInit:
+		return "INIT"
+	case evInitAck:
+		return "INIT ACK"
+	case evCookieEcho:
+		return "COOKIE ECHO"
+	case evCookieAck:
+		return "COOKIE ACK"
+	case evAbort:
+		return "ABORT"
+	case evShutdown:
+		return "SHUTDOWN"
+	case evRequest:
+		return "request"
+	case evReply:
+		return "reply"
+	case evError:
+		return "ICMP " + ErrorText(t.Src.Is4(), e.typ, e.code)
+	case evOther:
+	}
+	return "packet"
+}
+
+// way decides the request's direction, seen from the cluster.
+func (a *analysis) way(r *Request, v *view) Way {
+	client, server := r.Client.Role.Kind, r.Server.Role.Kind
+	if r.Backend != nil {
+		server = r.Backend.Role.Kind
+	}
+	ours := func(k cluster.RoleKind) bool {
+		return k == cluster.RolePod || k == cluster.RoleNode || k == cluster.RoleService
+	}
+	switch {
+	case v.local, r.Tuple.Dst.IsMulticast(), r.Tuple.Src.IsLinkLocal() && r.Tuple.Dst.IsLinkLocal():
+		return WayLocal
+	case a.deliveredHere(r, v):
+		if client == cluster.RoleOther {
+			return Inbound
+		}
+		if ours(client) {
+			return WayLocal
+		}
+		return WayUnknown
+	case client == cluster.RolePod || client == cluster.RoleNode:
+		if server == cluster.RolePod && a.info.Side == wire.SideNear && v.egress == nil && v.pod != nil {
+			return WayUnknown // it may be on this node or on another
+		}
+		return Outbound
+	case client == cluster.RoleOther && ours(server):
+		return Inbound
+	case client == cluster.RoleOther && server == cluster.RoleOther:
+		return Transit
+	}
+	return WayUnknown
+}
+
+// deliveredHere tells whether the request is delivered on the capturing host: to one of its Pods, or to itself.
+func (a *analysis) deliveredHere(r *Request, v *view) bool {
+	if v.local {
+		return true
+	}
+	if a.info.Side == wire.SideFar {
+		return false
+	}
+	if v.egress != nil && v.egress.client.packets > 0 {
+		return a.towardsPod(v.egress, r)
+	}
+	// It came in and did not go on. The answers tell: sent by this host itself, they leave on the client's side with an
+	// initial TTL and never came in on the other side.
+	if v.pod != nil && v.egress == nil && a.isNode() {
+		if a.thisNode[r.Server.Addr] {
+			return true
+		}
+		return v.pod.server.packets > 0 && ownTTL(v.pod.server.ttl) && a.facts.Role(r.Server.Addr).Kind == cluster.RoleNode
+	}
+	return false
+}
+
+// towardsPod tells whether all packets of the client at this leg leave on interfaces that lead to Pods of this node.
+func (a *analysis) towardsPod(l *legState, r *Request) bool {
+	server := r.Server
+	if r.Backend != nil {
+		server = *r.Backend
+	}
+	seen := false
+	for _, x := range l.flows {
+		f := &a.t.flows[x]
+		for n := f.taps.head; n != 0; n = a.t.taps[n].next {
+			tp := &a.t.taps[n]
+			if tp.seen[0] != wire.DirOut && tp.seen[1] != wire.DirOut {
+				continue
+			}
+			if int(tp.iface) >= len(a.host.ifaces) || !a.host.ifaces[tp.iface].podSide {
+				return false
+			}
+			seen = true
+		}
+	}
+	return seen && (server.Role.Kind == cluster.RolePod || a.host.isPod(server.Addr, a.facts))
+}
+
+// ErrorText names an ICMP error's type and code as tcpdump users know them (RFC 792, RFC 1122, RFC 1812, RFC 4443).
+func ErrorText(v4 bool, typ, code uint8) string {
+	if v4 {
+		switch typ {
+		case 3:
+			if names := [...]string{
+				"net unreachable", "host unreachable", "protocol unreachable", "port unreachable", "fragmentation needed",
+				"source route failed", "net unknown", "host unknown", "source host isolated", "net admin prohibited",
+				"host admin prohibited", "net unreachable for this tos", "host unreachable for this tos", "admin prohibited filter",
+				"host precedence violation", "precedence cutoff",
+			}; int(code) < len(names) {
+				return names[code]
+			}
+		case 4:
+			return "source quench"
+		case 5:
+			return "redirect"
+		case 11:
+			if code == 0 {
+				return "time exceeded in transit"
+			}
+			return "reassembly time exceeded"
+		case 12:
+			return "parameter problem"
+		}
+		return fmt.Sprintf("type %d code %d", typ, code)
+	}
+	switch typ {
+	case 1:
+		if names := [...]string{
+			"no route", "admin prohibited", "beyond scope of source address", "address unreachable", "port unreachable",
+			"source address failed policy", "reject route",
+		}; int(code) < len(names) {
+			return names[code]
+		}
+	case 2:
+		return "packet too big"
+	case 3:
+		if code == 0 {
+			return "time exceeded in transit"
+		}
+		return "reassembly time exceeded"
+	case 4:
+		return "parameter problem"
+	}
+	return fmt.Sprintf("type %d code %d", typ, code)
+}

@@ -1,0 +1,219 @@
+package analyze
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// PacketSource gives a capture's packets in batches. Read fills dst and returns how many; at the end it returns io.EOF.
+// Any other error means that the capture is damaged behind what was read: it is kept and said, and no absence is concluded.
+// Summary is complete once Read has returned an error.
+type PacketSource interface {
+	Read(dst []wire.Packet) (int, error)
+	Summary() wire.Summary
+}
+
+// Input is one capture to analyse.
+type Input struct {
+	File, Label, SHA256 string
+	Side                wire.Side
+	StatedFilter        string // --near-filter or --far-filter; valid iff HasStated
+	HasStated           bool
+	Source              PacketSource
+}
+
+// Options bound and steer a run. The zero Options is the default.
+type Options struct {
+	MaxFlows int // flows kept per capture; 0 is DefaultMaxFlows
+	Batch    int // packets per Read; 0 is 512
+}
+
+// Run analyses captures, each by itself, against the facts. It returns an error only where there is nothing to analyse.
+func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
+	if len(inputs) == 0 {
+		return nil, errors.New("no captures to analyse")
+	}
+	res := &Result{Facts: facts}
+	for i := range inputs {
+		in := &inputs[i]
+		t, damage := read(in.Source, opt)
+		info := CaptureInfo{
+			File: in.File, Label: in.Label, SHA256: in.SHA256, Side: in.Side, Summary: in.Source.Summary(), DamageText: damage,
+			LetGo: t.letGo, Transmitted: t.packets - t.copied, StatedFilter: in.StatedFilter, HasStated: in.HasStated,
+		}
+		info.InterfaceNames = interfaceNames(info.Summary.Interfaces, facts)
+		info.Notes = notes(t, &info)
+		res.Captures = append(res.Captures, info)
+		a, chains := newAnalysis(t, &res.Captures[i], i, facts)
+		requests := make([]Request, 0, len(chains))
+		a.longestHandshake = longestHandshake(t, chains)
+		for k := range chains {
+			requests = append(requests, a.judge(&chains[k]))
+		}
+		number(requests)
+		res.Requests = append(res.Requests, requests...)
+		res.Carriers = append(res.Carriers, carriers(t, i)...)
+	}
+	slices.SortStableFunc(res.Requests, func(p, q Request) int {
+		return cmp.Or(cmp.Compare(p.First, q.First), p.Tuple.Compare(q.Tuple), cmp.Compare(p.Opening, q.Opening), cmp.Compare(p.capture(), q.capture()))
+	})
+	res.conclude()
+	return res, nil
+}
+
+func (r *Request) capture() int {
+	if len(r.Legs) == 0 {
+		return 0
+	}
+	return r.Legs[0].Capture
+}
+
+// conclude fills in what follows from the requests: counts, findings and limits. It runs again when requests are selected.
+func (res *Result) conclude() {
+	res.Sources = countSources(res.Requests)
+	res.Findings = findings(res)
+	res.Limits = limits(res)
+}
+
+// read fills a flow table.
+func read(src PacketSource, opt Options) (t *table, damage string) {
+	t = newTable(opt.MaxFlows)
+	batch := make([]wire.Packet, cmp.Or(opt.Batch, 512))
+	for {
+		n, err := src.Read(batch)
+		for i := range batch[:n] {
+			t.add(&batch[i])
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return t, damage
+		case damage != "":
+			return t, damage
+		default:
+			damage = err.Error() // the source says io.EOF next
+		}
+	}
+}
+
+// longestHandshake returns the longest time between a SYN and its acknowledgement, in nanoseconds.
+func longestHandshake(t *table, chains []chain) int64 {
+	longest := int64(0)
+	for i := range chains {
+		for _, l := range newView(t, &chains[i]).legs() {
+			longest = max(longest, l.handshake())
+		}
+	}
+	return longest
+}
+
+// number gives requests that nothing else tells apart a number, so that ids differ.
+func number(requests []Request) {
+	type key struct {
+		t wire.Tuple
+		o uint64
+	}
+	seen := make(map[key]uint64)
+	order := make([]int, len(requests))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(requests[a].First, requests[b].First) })
+	for _, i := range order {
+		k := key{requests[i].Tuple, requests[i].Opening}
+		requests[i].Opening += seen[k] << 33
+		seen[k]++
+	}
+}
+
+// interfaceNames gives each interface the name to show.
+func interfaceNames(ifaces []wire.Interface, facts *cluster.Facts) []string {
+	out := make([]string, len(ifaces))
+	for i := range ifaces {
+		f := &ifaces[i]
+		if f.HasIndex {
+			if l, ok := facts.Link(f.Index); ok {
+				out[i] = l.Name
+				continue
+			}
+		}
+		switch {
+		case f.Name != "":
+			out[i] = f.Name
+		case f.HasIndex:
+			out[i] = "if" + itoa(uint64(f.Index))
+		}
+	}
+	return out
+}
+
+// countSources counts requests and packets per source address as they left the node.
+func countSources(requests []Request) []SourceCount {
+	index := make(map[wire.Addr]int)
+	var out []SourceCount
+	for i := range requests {
+		r := &requests[i]
+		e, sent := r.Egress, uint64(0)
+		for j := range r.Legs {
+			if r.Legs[j].Kind == LegEgress {
+				sent = max(sent, r.Legs[j].Sent)
+			}
+		}
+		if e == nil && (r.Source == PodSourced || r.Source == NodeSNATed || r.Source == NodeOwn) && r.Far == nil {
+			e, sent = &r.Client, r.RequestsSent // seen leaving where no direction is recorded
+		}
+		if e == nil || sent == 0 || r.Source == SourceLocal || r.Way == Inbound || r.Way == WayLocal {
+			continue
+		}
+		k, ok := index[e.Addr]
+		if !ok {
+			k = len(out)
+			index[e.Addr] = k
+			out = append(out, SourceCount{Addr: e.Addr, Role: e.Role})
+		}
+		out[k].Requests++
+		out[k].Packets += sent
+	}
+	slices.SortFunc(out, func(p, q SourceCount) int {
+		return cmp.Or(cmp.Compare(q.Requests, p.Requests), p.Addr.Compare(q.Addr))
+	})
+	return out
+}
+
+// carriers sums up the outer flows of tunnels, per pair of hosts.
+func carriers(t *table, capture int) []CarrierCount {
+	type pair struct {
+		a, b   wire.Addr
+		tunnel wire.Proto
+		port   uint16
+	}
+	index := make(map[pair]int)
+	var out []CarrierCount
+	for i := 1; i < len(t.flows); i++ {
+		f := &t.flows[i]
+		if !f.carrier {
+			continue
+		}
+		k := pair{f.key.end[0], f.key.end[1], f.key.proto, min(f.key.port[0], f.key.port[1])}
+		n, ok := index[k]
+		if !ok {
+			n = len(out)
+			index[k] = n
+			out = append(out, CarrierCount{Tunnel: f.tunnel, Tuple: f.key.tuple(int(f.client)), Capture: capture})
+		}
+		packets := f.dir[0].packets + f.dir[1].packets
+		out[n].Packets += packets
+		if f.opaque {
+			out[n].Opaque += packets
+		}
+	}
+	slices.SortFunc(out, func(p, q CarrierCount) int {
+		return cmp.Or(cmp.Compare(q.Packets, p.Packets), p.Tuple.Compare(q.Tuple))
+	})
+	return out
+}

@@ -1,0 +1,409 @@
+package analyze
+
+import (
+	"fmt"
+
+	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// source decides which source address left the node, and what carries that (DESIGN section 4).
+func (a *analysis) source(r *Request, v *view, c *chain, o outcomeAt) {
+	switch {
+	case a.info.Side == wire.SideFar:
+		a.sourceFar(r, o)
+	case v.local, r.Tuple.Dst.IsMulticast(), r.Tuple.Src.IsLinkLocal() && r.Tuple.Dst.IsLinkLocal():
+		r.Source = SourceLocal
+		r.because("%s", a.localReason(r, v))
+	case c.ambiguous:
+		r.unknown("source", "join-ambiguous", "more than one packet fits as the other side of the node's translation, so none was taken",
+			"narrow the capture to one client: tcpdump -ni any -w near.pcap "+hostFilter(r))
+	case o.outcome == ReplyOnly && len(c.convs) == 1:
+		r.unknown("source", "no-request-packets", "no packet of the request is in the capture, only answers to it", a.captureHint(r))
+	case o.outcome == OneDirection && r.Tuple.Proto == wire.ProtoTCP && !v.opened():
+		r.unknown("source", "no-tracked-connection",
+			"a late segment without its connection: the kernel does not translate packets of no tracked connection, so its source says nothing about the rules",
+			a.captureHint(r))
+	case a.deliveredHere(r, v):
+		a.sourceDelivered(r)
+	case v.pod != nil && v.egress != nil:
+		a.sourceJoined(r, v, c)
+	case v.egress != nil:
+		a.sourceEgress(r, v)
+	case v.pod != nil:
+		a.sourcePodLeg(r, v, c, o)
+	default:
+		a.sourcePlain(r, v)
+	}
+	if r.Source == SourceUnknown {
+		r.Basis = BasisNone
+	}
+	if o.outcome == Midstream && (r.Source == PodSourced || r.Source == NodeSNATed || r.Source == OtherSNATed) {
+		r.because("the connection was open before the capture began: its mapping may be older than the rules in force")
+	}
+}
+
+// opened tells whether the connection's opening is in the capture.
+func (v *view) opened() bool {
+	for _, l := range v.legs() {
+		if l.client.flags&sawSYN != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *analysis) localReason(r *Request, v *view) string {
+	switch {
+	case v.local:
+		return "seen on a loopback interface: it never left this host"
+	case r.Tuple.Dst.IsMulticast():
+		return fmt.Sprintf("%s is a multicast or broadcast address", r.Tuple.Dst)
+	}
+	return "both ends are link-local addresses, which no router forwards"
+}
+
+func (r *Request) set(s Source, b Basis, format string, args ...any) {
+	r.Source, r.Basis = s, b
+	r.because(format, args...)
+}
+
+func (a *analysis) roleUnknown(r *Request, addr wire.Addr) {
+	fact := ""
+	if role := a.facts.Role(addr); role.Kind == cluster.RoleOther {
+		r.unknown("source", "role-other", fmt.Sprintf("%s is none of the given Pod and node addresses: a translation to it and passing traffic cannot be told apart here", addr),
+			"if it is an address of this node (a second interface, an egress address): --node-ip "+addr.String())
+		return
+	}
+	r.unknown("source", "role-unknown", fmt.Sprintf("nothing given says whether %s is a Pod's or the node's address%s", addr, fact),
+		"--pod-cidr CIDR and --node-ip IP, or --cluster nodes-pods.json (kubectl get nodes,pods -A -o json)")
+}
+
+func (a *analysis) sourceFar(r *Request, o outcomeAt) {
+	if o.outcome == OneDirection && r.Tuple.Proto == wire.ProtoTCP {
+		r.unknown("source", "no-tracked-connection", "a late segment without its connection says nothing about the rules", "")
+		return
+	}
+	switch addr := r.Client.Addr; r.Client.Role.Kind {
+	case cluster.RolePod:
+		r.set(PodSourced, BasisFar, "arrived at the far side from %s, a Pod's address (%s)", addr, r.Client.Role.Fact)
+	case cluster.RoleNode:
+		r.set(NodeSourced, BasisFar, "arrived at the far side from %s, %s: whether the node translated it or sent it itself is not visible there",
+			addr, nodeWords(r.Client.Role))
+	case cluster.RoleOther:
+		r.set(OtherSourced, BasisAddress, "arrived from %s, which is none of the cluster's addresses", addr)
+	case cluster.RoleService, cluster.RoleUnknown:
+		a.roleUnknown(r, addr)
+	}
+}
+
+func nodeWords(role cluster.Role) string {
+	if !role.Exact {
+		return "an address in the node range (" + role.Fact + ")"
+	}
+	if role.Name != "" {
+		return "an address of node " + role.Name
+	}
+	return "a node's address (" + role.Fact + ")"
+}
+
+func (a *analysis) sourceDelivered(r *Request) {
+	switch r.Client.Role.Kind {
+	case cluster.RoleOther:
+		r.set(OtherSourced, BasisAddress, "came in from %s, which is none of the cluster's addresses, and was delivered on this node", r.Client.Addr)
+	case cluster.RolePod, cluster.RoleNode, cluster.RoleService:
+		r.set(SourceLocal, BasisNone, "delivered on this node: it was never meant to leave")
+	case cluster.RoleUnknown:
+		a.roleUnknown(r, r.Client.Addr)
+	}
+}
+
+// sourceJoined has both legs: the strongest case.
+func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
+	client, left := r.Client.Addr, r.Egress.Addr
+	how := "same tuple"
+	if len(c.joins) > 0 {
+		how = joinWords(c.joins[0])
+	}
+	switch r.Client.Role.Kind {
+	case cluster.RolePod:
+		switch {
+		case client == left:
+			r.set(PodSourced, BasisTranslation, "came in from the Pod and left with the same source %s (%s)", client, how)
+		case r.Egress.Role.Kind == cluster.RoleNode || a.thisNode[left]:
+			r.set(NodeSNATed, BasisTranslation, "came in from %s and left as %s, %s (%s)", client, left, nodeWords(r.Egress.Role), how)
+		default:
+			r.set(OtherSNATed, BasisTranslation, "came in from %s and left as %s, which is neither the Pod's nor a known node address (%s)", client, left, how)
+		}
+	case cluster.RoleOther:
+		r.set(OtherSourced, BasisTranslation, "came in from %s, which is none of the cluster's addresses, and was passed on (%s)", client, how)
+	case cluster.RoleNode:
+		if v.pod.client.packets == 0 {
+			a.roleUnknown(r, client)
+			return
+		}
+		r.set(NodeSourced, BasisAddress, "came in from %s, %s, and was passed on", client, nodeWords(r.Client.Role))
+	case cluster.RoleService, cluster.RoleUnknown:
+		a.roleUnknown(r, client)
+	}
+}
+
+func joinWords(j Join) string {
+	s := "joined by "
+	for i, b := range j.Basis {
+		if i > 0 {
+			s += ", "
+		}
+		s += b
+	}
+	return s + "; " + j.Confidence.String()
+}
+
+// sourceEgress has only the leg on which the request leaves the host.
+func (a *analysis) sourceEgress(r *Request, v *view) {
+	l := v.egress
+	addr, role := r.Client.Addr, r.Client.Role
+	if l.client.packets == 0 {
+		r.unknown("source", "no-request-packets", "only answers were captured at the node's egress", a.captureHint(r))
+		return
+	}
+	ttl := l.client.ttl
+	own := l.client.flags&knowTTL != 0 && ownTTL(ttl)
+	forwarded := l.client.flags&knowTTL != 0 && forwardedTTL(ttl)
+	switch {
+	case own && (role.Kind == cluster.RoleNode || a.thisNode[addr]):
+		r.set(NodeOwn, BasisEgress, "left with source %s and ttl %d, the value it was made with: this host sent it itself", addr, ttl)
+	case own && role.Kind == cluster.RolePod && a.host.forwards && !role.Exact:
+		// The host passes packets on, so it is a node; what it begins itself with an address of the Pod range is its bridge's.
+		r.set(NodeOwn, BasisEgress, "left with source %s and ttl %d: this node sent it itself, from an address of its own in the Pod range", addr, ttl)
+	case own && role.Kind == cluster.RolePod:
+		a.podSideOnly(r, ttl)
+	case forwarded && role.Kind == cluster.RolePod:
+		r.set(PodSourced, BasisEgress, "left with the Pod's address %s and ttl %d, one below an initial value: this host passed it on", addr, ttl)
+	case role.Kind == cluster.RolePod && a.host.forwards && a.leavesPodSide(l):
+		r.set(PodSourced, BasisEgress, "left with the Pod's address %s on an interface that does not lead to Pods", addr)
+	case forwarded && role.Kind == cluster.RoleNode:
+		r.set(NodeSNATed, BasisEgress, "left as %s with ttl %d, one below an initial value: this host passed it on, so the source was put there by the node (an inference from the ttl)", addr, ttl)
+	case role.Kind == cluster.RoleNode:
+		r.set(NodeSourced, BasisAddress, "left as %s, %s; whether the node translated it or sent it itself does not show", addr, nodeWords(role))
+	case role.Kind == cluster.RolePod:
+		r.unknown("source", "ttl-unclear", fmt.Sprintf("%s leaves, but ttl %d does not tell whether this host passed it on or sent it itself", addr, ttl), a.captureHint(r))
+	default:
+		a.roleUnknown(r, addr)
+	}
+}
+
+// leavesPodSide tells whether the leg's packets leave on an interface that is known not to lead to Pods: packets of
+// Pods were seen coming in at others.
+func (a *analysis) leavesPodSide(l *legState) bool {
+	podSides := false
+	for i := range a.host.ifaces {
+		podSides = podSides || a.host.ifaces[i].podSide
+	}
+	if !podSides {
+		return false
+	}
+	for _, x := range l.flows {
+		for n := a.t.flows[x].taps.head; n != 0; n = a.t.taps[n].next {
+			if i := a.t.taps[n].iface; int(i) < len(a.host.ifaces) && a.host.ifaces[i].podSide {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (a *analysis) podSideOnly(r *Request, ttl uint8) {
+	r.unknown("source", "pod-side-capture-only",
+		fmt.Sprintf("this capture holds the Pod's side only (initial ttl %d): what left the node is not in it", ttl), a.captureHint(r))
+}
+
+// sourcePodLeg has only the leg on which the client's packets come in.
+func (a *analysis) sourcePodLeg(r *Request, v *view, c *chain, o outcomeAt) {
+	addr, role := r.Client.Addr, r.Client.Role
+	switch role.Kind {
+	case cluster.RolePod:
+		g, text := a.notSent(r, v, c, o)
+		if g == covered {
+			r.set(NotSent, BasisNone, "%s", text)
+			return
+		}
+		r.unknown("source", g, text, a.settle(g, r))
+	case cluster.RoleOther:
+		r.set(OtherSourced, BasisAddress, "came in from %s, which is none of the cluster's addresses", addr)
+	case cluster.RoleNode:
+		r.set(NodeSourced, BasisAddress, "came in from %s, %s", addr, nodeWords(role))
+	case cluster.RoleService, cluster.RoleUnknown:
+		a.roleUnknown(r, addr)
+	}
+}
+
+// sourcePlain judges a request at a place where the capture records no direction: only hop counts and addresses speak.
+func (a *analysis) sourcePlain(r *Request, v *view) {
+	l := v.plain
+	addr, role, ttl := r.Client.Addr, r.Client.Role, l.client.ttl
+	known := l.client.flags&knowTTL != 0 && l.client.packets > 0
+	own, forwarded := known && ownTTL(ttl), known && forwardedTTL(ttl)
+	switch role.Kind {
+	case cluster.RolePod:
+		switch {
+		case own:
+			a.podSideOnly(r, ttl)
+		case forwarded:
+			r.set(PodSourced, BasisEgress, "the frame carries the Pod's address %s and ttl %d, one below an initial value: the node has passed it on", addr, ttl)
+		case known:
+			r.unknown("source", "past-the-node", fmt.Sprintf("ttl %d: more than one device has passed this packet on, so the frame is not the node's", ttl),
+				"if the capture was taken past the node: --side far")
+		default:
+			r.unknown("source", "ttl-not-known", "without the ttl it does not show whether the packet had left the Pod's side", a.captureHint(r))
+		}
+	case cluster.RoleNode:
+		switch {
+		case own && role.Exact:
+			r.set(NodeOwn, BasisEgress, "source %s with ttl %d, the value it was made with: the node sent it itself", addr, ttl)
+		case forwarded && role.Exact && a.sentByNode(l):
+			r.set(NodeSNATed, BasisEgress, "source %s with ttl %d, one below an initial value, on a frame that the node sent: it passed the packet on and put its address there (an inference from the ttl)", addr, ttl)
+		default:
+			r.set(NodeSourced, BasisAddress, "source %s, %s; this capture does not show whether the node translated it or sent it itself", addr, nodeWords(role))
+		}
+	case cluster.RoleOther:
+		r.set(OtherSourced, BasisAddress, "source %s is none of the cluster's addresses", addr)
+	case cluster.RoleService, cluster.RoleUnknown:
+		a.roleUnknown(r, addr)
+	}
+}
+
+// sentByNode tells whether the frames at a place without directions were sent by the node: by their link-layer source,
+// or because the answers come from routers away, as they do on the node's link and not on the server's.
+func (a *analysis) sentByNode(l *legState) bool {
+	if l.client.mac != [6]byte{} {
+		if a.facts.HasLinks() {
+			return a.facts.IsNodeMAC(l.client.mac)
+		}
+		if a.host.macs[l.client.mac] {
+			return true
+		}
+	}
+	return l.server.packets > 0 && l.server.flags&knowTTL != 0 && !ownTTL(l.server.ttl)
+}
+
+// notSent decides whether a Pod's request that came in never left this node. The text is the reason, either way.
+func (a *analysis) notSent(r *Request, v *view, c *chain, o outcomeAt) (gap, string) {
+	l := v.pod
+	repliedByHost := o.outcome == Refused && ownTTL(l.server.ttl) || o.outcome == Rejected && a.rejectedHere(v)
+	switch {
+	case !a.info.Summary.AllInterfaces:
+		return gapInterfaces, "the capture is not of all interfaces, so a packet leaving by another one would not show"
+	case l.client.packets == 0:
+		return "no-request-packets", "no packet of the request is in the capture"
+	case l.client.flags&knowTTL == 0 || !ownTTL(l.client.ttl):
+		return gapHost, "the packets that came in were not made by a neighbour of this host (ttl), so it need not be their node"
+	case !a.isNode():
+		return gapHost, "nothing in the capture shows that this host is the Pod's node: it passes no packet on and sends none as the node"
+	case o.outcome != RequestOnly && !repliedByHost:
+		return "egress-not-joined", "it was answered, so it left or was served here; no packet leaving this host could be matched to it"
+	case r.Server.Role.Kind == cluster.RolePod:
+		return "destination-may-be-local", "the destination is a Pod's address and may be on this node"
+	case a.thisNode[r.Server.Addr], r.Server.Role.Kind == cluster.RoleNode:
+		return "destination-may-be-local", "the destination is a node address and may be this node's own"
+	case a.t.cover.opaqueNear(l.client.first):
+		return gapOpaque, "an encrypted or undecoded packet left within 10 ms of it, and may have carried it"
+	}
+	if g := a.runsOn(l.client.first, l.client.packets > 1); g != covered && !repliedByHost {
+		return g, "the capture ends too soon after the request"
+	}
+	m := missing{proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), dst: r.Server.Addr, sport: -1, dport: -1, dir: wire.DirOut, iface: -1, after: l.client.first}
+	if r.Tuple.Proto.HasPorts() {
+		m.dport = int(r.Tuple.DstPortOrEchoID)
+	}
+	if r.Server.Role.Kind == cluster.RoleService {
+		m.dst, m.dport = wire.Addr{}, -1 // it may have left for a backend
+	}
+	if g := a.absent(&m); g != covered {
+		return g, gapText(g)
+	}
+	_ = c
+	return covered, fmt.Sprintf("came in from the Pod, and in a capture of all interfaces nothing that could be it left this host (%s)", plural(l.client.packets, "packet"))
+}
+
+// rejectedHere tells whether the ICMP error that answered was sent by the capturing host: it is not seen coming in, and
+// its address or its initial TTL says so.
+func (a *analysis) rejectedHere(v *view) bool {
+	if v.egress != nil && v.egress.rejected != nil {
+		return false
+	}
+	for _, l := range v.legs() {
+		if e := l.rejected; e != nil {
+			return a.thisNode[e.from] || e.hasTTL && ownTTL(e.ttl)
+		}
+	}
+	return false
+}
+
+func gapText(g gap) string {
+	switch g {
+	case gapWhole:
+		return "the capture is cut or damaged, so a packet missing from it may be in the part that is missing"
+	case gapDropped:
+		return "the capture reports dropped packets, so one missing from it may have been dropped"
+	case gapLetGo:
+		return "more flows than the table holds: some were let go, and an absence proves nothing"
+	case gapSnaplen:
+		return "packets were cut off before the fields that would match the other leg"
+	case gapEnded:
+		return "the capture ends too soon after the request"
+	case gapFilter:
+		return "the capture's filter is not known, and a filter that fits all its packets could have kept the missing one out"
+	case gapFiltered:
+		return "the capture's filter drops the missing packet, or may drop it"
+	case gapPodSide:
+		return "the capture shows no outgoing frame on the Pod's interface"
+	case gapNoTime:
+		return "the input has no times, so it does not show how long it went on"
+	case gapInterfaces:
+		return "the capture is not of all interfaces"
+	case gapOpaque:
+		return "an encrypted or undecoded packet left at that moment"
+	case gapHost:
+		return "nothing shows that the capture was taken on the node"
+	case gapNoFarCapture:
+		return "no far capture"
+	case covered:
+	}
+	return string(g)
+}
+
+// settle returns what would close a gap.
+func (a *analysis) settle(g gap, r *Request) string {
+	switch g {
+	case gapFilter:
+		return "--near-filter EXPR, the filter it was captured with ('' for none)"
+	case gapNoFarCapture:
+		return ""
+	default:
+		return a.captureHint(r)
+	}
+}
+
+// captureHint is the capture to take on the node instead.
+func (a *analysis) captureHint(r *Request) string {
+	return "capture on the node: tcpdump -ni any -w near.pcap " + hostFilter(r)
+}
+
+// hostFilter is a filter that keeps both legs of a request: the server stays the same where the source is translated.
+func hostFilter(r *Request) string {
+	if r.Backend != nil {
+		return "host " + r.Server.Addr.String() + " or host " + r.Backend.Addr.String()
+	}
+	if r.Server.Role.Kind == cluster.RoleService {
+		return "host " + r.Client.Addr.String() + " or net POD-RANGE"
+	}
+	return "host " + r.Server.Addr.String()
+}
+
+func plural(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

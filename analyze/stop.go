@@ -1,0 +1,255 @@
+package analyze
+
+import (
+	"fmt"
+
+	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// stop decides where the request's packets stop, as far as one capture tells (DESIGN section 6).
+func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
+	if a.info.Side == wire.SideFar {
+		a.stopFar(r, v, o)
+		return
+	}
+	ended := gap("")
+	if o.outcome == RequestOnly || o.outcome == HalfOpen {
+		if ended = a.runsOn(r.First, o.leg.client.retrans > 0 || o.leg.client.packets > 1 && r.Tuple.Proto != wire.ProtoTCP); ended != covered {
+			text := "the capture ends less than a second after the request, so an answer may have come later"
+			if ended == gapNoTime {
+				text = gapText(ended)
+			}
+			r.unknown("outcome", ended, text, "capture for longer, or let the client try again while capturing")
+		}
+	}
+	if r.Source == NotSent {
+		r.StoppedAt = StopNodeOut
+		switch o.outcome {
+		case Refused:
+			r.because("this node itself answered with a reset, in the server's name (initial ttl %d)", v.pod.server.ttl)
+		case Rejected:
+			r.because("this node itself answered with an ICMP error from %s", r.ICMP.From)
+		default:
+		}
+		return
+	}
+	if r.Source == SourceLocal || a.deliveredHere(r, v) {
+		switch o.outcome {
+		case HandshakeCompleted, Answered, Midstream, Refused:
+			r.StoppedAt = StopNone
+		default:
+			r.unknown("stopped_at", "delivered-on-this-node", "delivered on this node: whether the receiver answered elsewhere is not covered", "")
+		}
+		return
+	}
+	switch o.outcome {
+	case HandshakeCompleted, Answered, Midstream:
+		r.StoppedAt = StopNone
+	case HalfOpen:
+		switch {
+		case o.leg.kind == LegPod && o.delivered, o.leg.kind == LegUnknown && o.leg.client.flags&knowTTL != 0 && ownTTL(o.leg.client.ttl):
+			r.StoppedAt = StopNone
+		case a.nodeIn(r, v) == covered:
+			r.StoppedAt = StopNodeIn
+		default:
+			r.unknown("stopped_at", "half-open", "the SYN-ACK came back to this point; whether it reached the client is not in the capture", a.captureHint(r))
+		}
+	case Refused:
+		a.stopRefused(r, v)
+	case Rejected:
+		a.stopRejected(r, v)
+	case RequestOnly:
+		a.stopRequestOnly(r, v)
+	case OneDirection, ReplyOnly:
+		r.unknown("stopped_at", "one-direction", "only one direction is in the capture: the other may have been filtered out or taken another way", a.captureHint(r))
+	case OutcomeUnknown:
+		r.unknown("stopped_at", "outcome-unknown", "the outcome is not known", "")
+	}
+}
+
+// stopRefused: a reset answered. Where the egress is not visible, a reset with an initial TTL comes from a neighbour: the
+// server on the same link, or the node in the server's name.
+func (a *analysis) stopRefused(r *Request, v *view) {
+	if v.egress != nil && v.egress.server.packets > 0 || r.Server.Role.Kind == cluster.RoleNode {
+		r.StoppedAt = StopNone
+		return
+	}
+	l := v.legs()[0]
+	if v.egress != nil && v.egress.client.packets > 0 && l.kind == LegPod {
+		r.unknown("stopped_at", "answered-past-the-capture", "the request left, and the reset that the client got was not seen coming in", a.captureHint(r))
+		return
+	}
+	if l.server.flags&knowTTL != 0 && ownTTL(l.server.ttl) && (l.kind == LegPod || l.client.flags&knowTTL != 0 && ownTTL(l.client.ttl)) {
+		r.unknown("stopped_at", "sender-of-reset-not-known",
+			fmt.Sprintf("the reset has the initial ttl %d: it comes from a neighbour, the server or the node in its name", l.server.ttl), a.captureHint(r))
+		return
+	}
+	r.StoppedAt = StopNone
+}
+
+func (a *analysis) stopRejected(r *Request, v *view) {
+	from := r.ICMP.From
+	byServer := from == r.Server.Addr || r.Backend != nil && from == r.Backend.Addr
+	// The error came in where the request had gone out: somebody past the node sent it.
+	cameIn := v.egress != nil && v.egress.rejected != nil
+	left := v.egress != nil && v.egress.client.packets > 0
+	if v.plain != nil && v.plain.client.packets > 0 && v.plain.client.flags&knowTTL != 0 && !ownTTL(v.plain.client.ttl) {
+		cameIn, left = v.plain.rejected != nil, true // seen past the first hop
+	}
+	var e *icmpError
+	for _, l := range v.legs() {
+		if e == nil {
+			e = l.rejected
+		}
+	}
+	neighbour := e.hasTTL && ownTTL(e.ttl)
+	switch {
+	case a.thisNode[from] && !cameIn && left:
+		r.unknown("stopped_at", "rejected-by-node", fmt.Sprintf("%s, this node's own address, rejected it although packets of it left", from), "")
+	case a.thisNode[from] && !cameIn, neighbour && !cameIn && !left:
+		r.unknown("stopped_at", gapInterfaces, fmt.Sprintf("%s, the next device, rejected it; whether that is the node or a router behind it, and whether anything left, is not covered", from), a.captureHint(r))
+	case byServer && (cameIn || !neighbour):
+		r.StoppedAt = StopNone
+		r.because("rejected by the server's own address %s: it got there", from)
+	case cameIn || left || !neighbour && e.hasTTL:
+		r.StoppedAt = StopBetween
+		r.because("rejected by %s, which is neither the server nor this node: it got as far as that", from)
+	default:
+		r.unknown("stopped_at", "rejecting-device-not-placed", fmt.Sprintf("%s rejected it; on which side of the node that is does not show", from), a.captureHint(r))
+	}
+}
+
+func (a *analysis) stopRequestOnly(r *Request, v *view) {
+	if v.egress != nil && (v.egress.server.packets > 0 || v.egress.replyRejected != nil) {
+		g := a.nodeIn(r, v)
+		if g == covered {
+			r.StoppedAt = StopNodeIn
+			return
+		}
+		r.unknown("stopped_at", g, "an answer came back to the node's egress; that it did not reach the Pod is not covered: "+gapText(g), a.settle(g, r))
+		return
+	}
+	for _, u := range r.Unknown {
+		if u.Field == "source" && (r.Egress == nil && v.plain == nil) {
+			r.unknown("stopped_at", gap(u.Reason), "whether it left the node is not known", u.Settle)
+			return
+		}
+	}
+	r.unknown("stopped_at", gapNoFarCapture, "no far capture", a.farHint(r))
+}
+
+// farHint is the capture to take at the far side, whose filter still matches after translation.
+func (a *analysis) farHint(r *Request) string {
+	f := "host " + r.Client.Addr.String()
+	if r.Egress != nil && r.Egress.Addr != r.Client.Addr {
+		f = "host " + r.Egress.Addr.String()
+	} else if a.facts.HasNodeFacts() {
+		for _, n := range a.facts.NodeAddrs() {
+			if n.Is4() == r.Client.Addr.Is4() && n != r.Client.Addr {
+				f += " or host " + n.String()
+				break
+			}
+		}
+	}
+	server := r.Server.Addr
+	if r.Backend != nil {
+		server = r.Backend.Addr
+	}
+	return fmt.Sprintf("capture at %s: tcpdump -ni any -w far.pcap %s", server, f)
+}
+
+// nodeIn decides whether an answer that reached the node's egress was not delivered to the Pod.
+func (a *analysis) nodeIn(r *Request, v *view) gap {
+	if v.egress == nil || v.pod == nil || v.pod.client.packets == 0 {
+		return gapPodSide
+	}
+	if e := v.egress.replyRejected; e != nil && a.thisNode[e.from] && e.dir != wire.DirIn {
+		r.because("this node rejected the answer: ICMP %s from %s", ErrorText(e.from.Is4(), e.typ, e.code), e.from)
+		return covered
+	}
+	if v.egress.server.packets == 0 || v.pod.server.packets > 0 {
+		return gapPodSide
+	}
+	if v.pod.client.last <= v.egress.server.first {
+		return gapEnded // the client has not shown that it is still waiting
+	}
+	if !v.showsOut(v.pod, a.host) {
+		return gapPodSide
+	}
+	m := missing{
+		proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), src: r.Server.Addr, dst: r.Client.Addr, sport: -1, dport: -1, dir: wire.DirOut,
+		iface: a.podInterface(v.pod), after: v.egress.server.first,
+	}
+	if r.Tuple.Proto.HasPorts() {
+		m.sport, m.dport = int(r.Tuple.DstPortOrEchoID), int(r.Tuple.SrcPortOrEchoID)
+	}
+	if g := a.absent(&m); g != covered {
+		return g
+	}
+	r.because("the answer came in at the node's egress (%s), did not go out to the Pod, and the Pod asked again afterwards", plural(v.egress.server.packets, "packet"))
+	return covered
+}
+
+// podInterface returns the one interface of the leg, -1 if there are several.
+func (a *analysis) podInterface(l *legState) int {
+	found := -1
+	for _, x := range l.flows {
+		for n := a.t.flows[x].taps.head; n != 0; n = a.t.taps[n].next {
+			i := int(a.t.taps[n].iface)
+			if found >= 0 && found != i {
+				return -1
+			}
+			found = i
+		}
+	}
+	return found
+}
+
+// stopFar judges a far capture alone.
+func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
+	for _, l := range v.legs() {
+		if e := l.replyRejected; e != nil {
+			r.StoppedAt = StopReturn
+			r.because("%s rejected the server's answer on its way back: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
+			return
+		}
+	}
+	switch o.outcome {
+	case HandshakeCompleted, Answered, Midstream, Refused:
+		r.StoppedAt = StopNone
+	case Rejected:
+		if r.ICMP.From == r.Server.Addr {
+			r.StoppedAt = StopNone
+			return
+		}
+		r.unknown("stopped_at", "rejected-past-the-capture", fmt.Sprintf("%s rejected it; compare with a near capture tells on which way", r.ICMP.From), "srcproof compare --near near.pcap --far "+a.info.File)
+	case RequestOnly:
+		m := missing{
+			proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), src: r.Server.Addr, dst: r.Client.Addr, sport: -1, dport: -1, iface: -1,
+			dir: wire.DirOut, after: r.First,
+		}
+		if r.Tuple.Proto.HasPorts() {
+			m.sport, m.dport = int(r.Tuple.DstPortOrEchoID), int(r.Tuple.SrcPortOrEchoID)
+		}
+		if len(a.info.Summary.Interfaces) == 1 {
+			m.iface = 0
+		}
+		g := a.runsOn(r.First, o.leg.client.packets > 1)
+		if g == covered {
+			g = a.absent(&m)
+		}
+		if g != covered {
+			settle := a.settle(g, r)
+			if g == gapFilter {
+				settle = "--far-filter EXPR, the filter it was captured with ('' for none)"
+			}
+			r.unknown("stopped_at", g, gapText(g), settle)
+			return
+		}
+		r.StoppedAt = StopFar
+		r.because("%s arrived here and nothing came back past this point", plural(r.RequestsSent, "packet"))
+	default:
+		r.unknown("stopped_at", "one-direction", "the far capture alone does not show whether the answers got back", "srcproof compare --near near.pcap --far "+a.info.File)
+	}
+}

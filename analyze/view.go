@@ -1,0 +1,349 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// legState is what one leg of a request shows, with the flows of the leg put together: client and server are the two
+// directions, events both of them in order of time.
+type legState struct {
+	kind           LegKind
+	flows          []ref
+	client, server dirState // merged: flags, counts, sequence marks
+	events         []event  // from: 0 is the client, 1 the server
+	rejected       *icmpError
+	replyRejected  *icmpError
+	mtu            *icmpError
+	state          [2]zeekState
+}
+
+// view is one request as one capture saw it, before it is judged.
+type view struct {
+	t     *table
+	chain *chain
+	// pod is the client's side of the node, egress the server's side; plain is where the capture records no direction.
+	// A leg without flows is nil.
+	pod, egress, plain *legState
+	local              bool // on a loopback interface
+	client             wire.Addr
+}
+
+// merge puts flows of one leg together. clients has, per flow, which side is the client.
+func (t *table) merge(kind LegKind, flows []ref, clients []int) *legState {
+	if len(flows) == 0 {
+		return nil
+	}
+	l := &legState{kind: kind, flows: flows}
+	var primary int
+	for i, r := range flows {
+		f := &t.flows[r]
+		c := clients[i]
+		mergeDir(&l.client, &f.dir[c])
+		mergeDir(&l.server, &f.dir[1-c])
+		pf := &t.flows[flows[primary]]
+		if f.dir[0].packets+f.dir[1].packets > pf.dir[0].packets+pf.dir[1].packets {
+			primary = i
+		}
+		if e := f.errs[c]; e != 0 && (l.rejected == nil || t.errs[e-1].time < l.rejected.time) {
+			l.rejected = &t.errs[e-1]
+		}
+		if e := f.errs[1-c]; e != 0 && (l.replyRejected == nil || t.errs[e-1].time < l.replyRejected.time) {
+			l.replyRejected = &t.errs[e-1]
+		}
+		if e := f.mtu; e != 0 && l.mtu == nil {
+			l.mtu = &t.errs[e-1]
+		}
+	}
+	// One place tells the story if it saw both directions; else (asymmetric ways, one direction per VLAN) all places do.
+	p := &t.flows[flows[primary]]
+	tell := []int{primary}
+	if p.dir[0].packets == 0 || p.dir[1].packets == 0 {
+		tell = tell[:0]
+		for i := range flows {
+			tell = append(tell, i)
+		}
+	}
+	for _, i := range tell {
+		f := &t.flows[flows[i]]
+		for n := f.events.head; n != 0; n = t.events[n].next {
+			e := t.events[n]
+			if int(e.from) == clients[i] {
+				e.from = 0
+			} else {
+				e.from = 1
+			}
+			l.events = append(l.events, e)
+		}
+	}
+	if len(tell) == 1 {
+		c := clients[primary]
+		l.state = [2]zeekState{p.states[c], p.states[1-c]}
+		return l
+	}
+	slices.SortStableFunc(l.events, func(a, b event) int { return cmp.Compare(a.time, b.time) })
+	var again flow // the states of both ends, replayed from the events
+	for _, e := range l.events {
+		if fl := e.kind.flags(); fl != 0 {
+			again.zeek(int(e.from), fl)
+		}
+	}
+	l.state = again.states
+	return l
+}
+
+// flags returns the TCP flags that an event stands for, 0 if none.
+func (k eventKind) flags() wire.TCPFlags {
+	switch k {
+	case evSYN:
+		return wire.SYN
+	case evSYNACK:
+		return wire.SYN | wire.ACK
+	case evACK, evData:
+		return wire.ACK
+	case evFIN:
+		return wire.FIN
+	case evRST:
+		return wire.RST
+	default:
+		return 0
+	}
+}
+
+// mergeDir adds what one flow saw of a direction. Counts are of the place that saw most: places of one leg see copies.
+func mergeDir(to, d *dirState) {
+	if d.packets == 0 && d.flags == 0 {
+		return
+	}
+	if to.packets == 0 || d.packets > 0 && d.first < to.first {
+		to.first, to.mac = d.first, d.mac
+		if d.flags&knowTTL != 0 {
+			to.ttl = d.ttl
+		}
+	}
+	if d.flags&sawSYN != 0 || to.flags&knowISN == 0 {
+		to.isn = d.isn
+	}
+	to.last = max(to.last, d.last)
+	to.packets = max(to.packets, d.packets)
+	to.bytes = max(to.bytes, d.bytes)
+	to.retrans = max(to.retrans, d.retrans)
+	to.dataAgain = max(to.dataAgain, d.dataAgain)
+	if d.flags&knowAck != 0 && (to.flags&knowAck == 0 || before(to.ackMax, d.ackMax)) {
+		to.ackMax = d.ackMax
+	}
+	if d.flags&knowSeq != 0 && (to.flags&knowSeq == 0 || before(to.seqNext, d.seqNext)) {
+		to.seqNext = d.seqNext
+	}
+	if d.flags&sawFIN != 0 {
+		to.finSeq = d.finSeq
+	}
+	to.flags |= d.flags
+}
+
+// history returns Zeek's history: upper case for the client, lower case for the server, each kind once, repeated ones on a
+// logarithmic scale (Zeek's conn.log documentation).
+func (l *legState) history(flipped bool) string {
+	var b []byte
+	if flipped {
+		b = append(b, '^')
+	}
+	for i := range l.events {
+		e := &l.events[i]
+		if e.letter == 0 {
+			continue
+		}
+		c := e.letter
+		if e.from == 1 {
+			c += 'a' - 'A'
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// ownTTL tells whether a TTL is one that hosts start with (64: Linux and most others, 128: Windows, 255: routers and some
+// Unix systems).
+func ownTTL(ttl uint8) bool { return ttl == 64 || ttl == 128 || ttl == 255 }
+
+// forwardedTTL tells whether a TTL is one less than hosts start with: exactly one router has passed the packet on.
+func forwardedTTL(ttl uint8) bool { return ttl == 63 || ttl == 127 || ttl == 254 }
+
+// ifaceSeen is what a capture shows of one of its interfaces.
+type ifaceSeen struct {
+	in, out  bool
+	podSide  bool   // packets of Pods come in here with the TTL they were sent with
+	podFact  string // what says so
+	loopback bool
+}
+
+// hostFacts is what one capture tells of the host it was taken on.
+type hostFacts struct {
+	ifaces []ifaceSeen
+	// forwards: a packet came in at one place and went out at another. A Pod does not do that, a node does.
+	forwards bool
+	// own: addresses from which this host sends packets of its own (outgoing with an initial TTL), and those that it
+	// answers for.
+	own map[wire.Addr]bool
+	// translatedTo: addresses that this host put in place of a client's.
+	translatedTo map[wire.Addr]bool
+	// pods: clients whose source this host translated: without facts, the only proof that an address is a Pod's.
+	pods map[wire.Addr]bool
+	// macs: source MAC addresses of frames that this host sent, where the capture records no direction.
+	macs map[[6]byte]bool
+}
+
+// learn gathers what a capture's requests tell of the host, so that each can be judged in the light of all.
+func learn(t *table, chains []chain, facts *cluster.Facts, ifaces []wire.Interface) *hostFacts {
+	h := &hostFacts{
+		ifaces: make([]ifaceSeen, len(ifaces)), own: make(map[wire.Addr]bool), translatedTo: make(map[wire.Addr]bool),
+		pods: make(map[wire.Addr]bool), macs: make(map[[6]byte]bool),
+	}
+	for i := range ifaces {
+		h.ifaces[i].loopback = ifaces[i].Loopback
+		if ifaces[i].HasIndex {
+			if l, ok := facts.Link(ifaces[i].Index); ok && l.PodSide {
+				h.ifaces[i].podSide, h.ifaces[i].podFact = true, "--links"
+			}
+		}
+	}
+	for i := range chains {
+		c := &chains[i]
+		if len(c.convs) > 1 {
+			h.forwards = true
+			a, b := t.clientOf(&c.convs[0]), t.clientOf(&c.convs[len(c.convs)-1])
+			if a != b && t.first(&c.convs[0]).key.place != placeLoopback {
+				h.translatedTo[b] = true
+				if k := facts.Role(a).Kind; k == cluster.RolePod || k == cluster.RoleUnknown && !facts.HasPodFacts() {
+					h.pods[a] = true
+				}
+			}
+		}
+		for j := range c.convs {
+			if c.convs[j].in && c.convs[j].out {
+				h.forwards = true
+			}
+		}
+	}
+	for i := 1; i < len(t.flows); i++ {
+		f := &t.flows[i]
+		for side := range 2 {
+			d := &f.dir[side]
+			if f.key.place < placeInterface || d.packets == 0 || d.mac == [6]byte{} {
+				continue
+			}
+			// The first router behind a Pod, and the sender of what a node address begins, are the node.
+			r := facts.Role(f.key.end[side])
+			if r.Kind == cluster.RoleNode && r.Exact && ownTTL(d.ttl) || forwardedTTL(d.ttl) && h.isPod(f.key.end[side], facts) {
+				h.macs[d.mac] = true
+			}
+		}
+		for n := f.taps.head; n != 0; n = t.taps[n].next {
+			tp := &t.taps[n]
+			if int(tp.iface) >= len(h.ifaces) {
+				continue
+			}
+			s := &h.ifaces[tp.iface]
+			for side := range 2 {
+				switch tp.seen[side] {
+				case wire.DirIn:
+					s.in = true
+					if tp.depth == 0 && ownTTL(tp.ttl[side]) && !s.podSide && h.isPod(f.key.end[side], facts) {
+						s.podSide, s.podFact = true, "packets of a Pod come in here with the TTL they were sent with"
+					}
+				case wire.DirOut:
+					s.out = true
+					if tp.depth == 0 && ownTTL(tp.ttl[side]) && f.key.end[side].IsValid() {
+						h.own[f.key.end[side]] = true
+					}
+				case wire.DirUnknown:
+				}
+			}
+		}
+	}
+	return h
+}
+
+// isPod tells whether an address is a Pod's: by the facts, or because this host translated it.
+func (h *hostFacts) isPod(a wire.Addr, facts *cluster.Facts) bool {
+	return facts.Role(a).Kind == cluster.RolePod || h.pods[a]
+}
+
+func (t *table) first(c *conversation) *flow { return &t.flows[c.flows[0]] }
+
+func (t *table) clientOf(c *conversation) wire.Addr { return t.first(c).key.end[c.client] }
+func (t *table) serverOf(c *conversation) wire.Addr { return t.first(c).key.end[1-c.client] }
+
+// newView sorts a chain's flows into legs.
+func newView(t *table, c *chain) *view {
+	v := &view{t: t, chain: c, client: t.clientOf(&c.convs[0])}
+	var pod, egress, plain struct {
+		flows   []ref
+		clients []int
+	}
+	for i := range c.convs {
+		cv := &c.convs[i]
+		for _, r := range cv.flows {
+			f := &t.flows[r]
+			to := &plain
+			switch f.clientDir(cv.client) {
+			case wire.DirIn:
+				to = &pod
+			case wire.DirOut:
+				to = &egress
+			case wire.DirUnknown:
+				if f.key.place == placeLoopback {
+					v.local = true
+				} else if len(c.convs) > 1 {
+					// Joined across a translation with no direction recorded: the order of the chain says which side is which.
+					if i == 0 {
+						to = &pod
+					} else {
+						to = &egress
+					}
+				}
+			}
+			to.flows = append(to.flows, r)
+			to.clients = append(to.clients, cv.client)
+		}
+	}
+	if len(c.convs) == 1 && len(plain.flows) > 1 {
+		// One tuple at several interfaces or VLANs without directions: a hop between them tells the sides apart.
+		cv := &c.convs[0]
+		if ownTTL(cv.maxTTL) && cv.minTTL != 0 && cv.minTTL == cv.maxTTL-1 {
+			rest := plain
+			plain.flows, plain.clients = nil, nil
+			for i, r := range rest.flows {
+				to := &plain
+				switch ttl := t.flows[r].dir[cv.client].ttl; {
+				case ttl == cv.maxTTL:
+					to = &pod
+				case ttl == cv.minTTL:
+					to = &egress
+				case t.flows[r].dir[cv.client].packets == 0:
+					to = &egress
+				}
+				to.flows = append(to.flows, r)
+				to.clients = append(to.clients, rest.clients[i])
+			}
+		}
+	}
+	v.pod = t.merge(LegPod, pod.flows, pod.clients)
+	v.egress = t.merge(LegEgress, egress.flows, egress.clients)
+	v.plain = t.merge(LegUnknown, plain.flows, plain.clients)
+	return v
+}
+
+// legs returns the view's legs, nearest to the client first.
+func (v *view) legs() []*legState {
+	var out []*legState
+	for _, l := range []*legState{v.pod, v.plain, v.egress} {
+		if l != nil {
+			out = append(out, l)
+		}
+	}
+	return out
+}

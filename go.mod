@@ -3,12 +3,21 @@ module github.com/srcproof/srcproof
 go 1.26
 
 require (
-	github.com/fatih/color v1.19.0 // indirect
-	github.com/google/gopacket v1.1.19 // indirect
-	github.com/klauspost/compress v1.20.4 // indirect
+	github.com/fatih/color v1.19.0
+	github.com/google/go-cmp v0.7.0
+	github.com/google/gopacket v1.1.19
+	github.com/klauspost/compress v1.20.4
+	github.com/rogpeppe/go-internal v1.16.0
+	github.com/spf13/cobra v1.10.2
+	github.com/spf13/pflag v1.0.9
+	golang.org/x/sys v0.42.0
+	sigs.k8s.io/yaml v1.6.0
+)
+
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	go.yaml.in/yaml/v2 v2.4.2 // indirect
-	golang.org/x/sys v0.42.0 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
+	golang.org/x/tools v0.26.0 // indirect
 )

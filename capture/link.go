@@ -166,10 +166,12 @@ func (d *Decoder) mpls(b []byte, n int) verdict {
 	switch {
 	case plausibleIP(b, n):
 		return d.innerIP(b, n)
-	case len(b) > 4 && b[0]>>4 == 0 && plausibleEthernet(b[4:]):
+	case len(b) > 4 && be32(b) == 0 && plausibleEthernet(b[4:]): // the usual control word: nobody's address begins so
 		return d.innerEthernet(b[4:], n-4)
 	case plausibleEthernet(b):
 		return d.innerEthernet(b, n)
+	case len(b) > 4 && b[0]>>4 == 0 && plausibleEthernet(b[4:]): // a control word with flags or a sequence number
+		return d.innerEthernet(b[4:], n-4)
 	case len(b) == 0:
 		return d.missing(1, n)
 	case b[0]>>4 == 4 || b[0]>>4 == 6:

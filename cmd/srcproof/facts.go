@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/srcproof/srcproof/analyze/cluster"
+)
+
+// Files of facts are read whole, because JSON and YAML are; these bound what that may cost. kubectl's JSON is about
+// 10 KiB per Pod, so that 1 GiB is a cluster of 100,000 Pods; a line of `ip -o link` is about 200 bytes.
+const (
+	maxClusterFile = 1 << 30
+	maxLinksFile   = 16 << 20
+)
+
+// factFlags are the facts of the cluster as they were typed.
+type factFlags struct {
+	podCIDRs, serviceCIDRs, nodeCIDRs, nodeIPs []string
+	cluster, links                             once
+}
+
+func (f *factFlags) add(cmd *cobra.Command) {
+	fs := newFlags()
+	fs.StringArrayVar(&f.podCIDRs, "pod-cidr", nil, "`CIDR` of Pod addresses; give the flag once for each range")
+	fs.StringArrayVar(&f.serviceCIDRs, "service-cidr", nil, "`CIDR` of Service addresses")
+	fs.StringArrayVar(&f.nodeCIDRs, "node-cidr", nil, "`CIDR` that the nodes have their addresses from")
+	fs.StringArrayVar(&f.nodeIPs, "node-ip", nil, "`IP` address of the node; give the flag once for each address")
+	fs.Var(&f.cluster, "cluster", "`FILE` with what kubectl get nodes,pods -A -o json printed")
+	fs.Var(&f.links, "links", "`FILE` with what ip -o link printed on the node")
+	addFlags(cmd, "Facts of the cluster", fs)
+}
+
+// resolve parses what was typed and reads the files. All that is wrong is reported, not only the first.
+func (f *factFlags) resolve() (*cluster.Facts, error) {
+	var errs []error
+	ranges := func(flag string, texts []string) []netip.Prefix {
+		var ps []netip.Prefix
+		for _, text := range texts {
+			p, err := parseRange(flag, text)
+			errs = append(errs, err)
+			ps = append(ps, p)
+		}
+		return ps
+	}
+	file := func(flag string, path once, limit int64) []byte {
+		if !path.given {
+			return nil
+		}
+		b, err := readFacts(flag, path.value, limit)
+		errs = append(errs, err)
+		return b
+	}
+	in := cluster.Input{
+		PodCIDRs:     ranges("--pod-cidr", f.podCIDRs),
+		ServiceCIDRs: ranges("--service-cidr", f.serviceCIDRs),
+		NodeCIDRs:    ranges("--node-cidr", f.nodeCIDRs),
+		Cluster:      file("--cluster", f.cluster, maxClusterFile),
+		ClusterName:  f.cluster.value,
+		Links:        file("--links", f.links, maxLinksFile),
+		LinksName:    f.links.value,
+	}
+	for _, text := range f.nodeIPs {
+		a, err := parseAddress("--node-ip", text)
+		errs = append(errs, err)
+		in.NodeIPs = append(in.NodeIPs, a)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return cluster.New(in)
+}
+
+// parseRange reads a CIDR. A range that is not aligned is refused as ip-masq-agent refuses it: the person may have meant
+// the one address, or the range around it, and every role would follow from the guess.
+func parseRange(flag, text string) (netip.Prefix, error) {
+	wrong := func(hint string) (netip.Prefix, error) {
+		return netip.Prefix{}, &usageError{what: fmt.Sprintf("%s %s: not a range in CIDR notation", flag, text), hint: hint}
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		address, bits, hasBits := strings.Cut(text, "/")
+		a, addressErr := netip.ParseAddr(address)
+		switch {
+		case strings.ContainsAny(text, ", "):
+			return wrong("one value per flag: repeat " + flag + " for each range")
+		case addressErr != nil || a.Zone() != "":
+			return wrong("write it like 172.16.0.0/16 or fd00:10::/48")
+		case !hasBits && flag == "--node-cidr":
+			return wrong("for one address write --node-ip " + text)
+		case !hasBits:
+			return wrong(fmt.Sprintf("for one address write %s/%d", text, a.BitLen()))
+		}
+		return wrong(fmt.Sprintf("the length %q is not a number from 0 to %d", bits, a.BitLen()))
+	}
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	if m := p.Masked(); m != p {
+		return netip.Prefix{}, &usageError{
+			what: fmt.Sprintf("%s %s: the address has bits set behind the first %d", flag, text, p.Bits()),
+			hint: fmt.Sprintf("write %s for the range, or %s/%d for the one address", m, p.Addr(), p.Addr().BitLen()),
+		}
+	}
+	return p, nil
+}
+
+func parseAddress(flag, text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	if err == nil && a.Zone() == "" {
+		return a.Unmap(), nil
+	}
+	hint := "write it like 10.10.0.3 or fd00:10::3"
+	if p, err := netip.ParsePrefix(text); err == nil {
+		hint = fmt.Sprintf("write %s alone, or the range with --node-cidr %s", p.Addr(), p.Masked())
+		if p.IsSingleIP() {
+			hint = "write " + p.Addr().String() + " alone"
+		}
+	} else if strings.ContainsAny(text, ", ") {
+		hint = "one value per flag: repeat " + flag + " for each address"
+	}
+	return netip.Addr{}, &usageError{what: fmt.Sprintf("%s %s: not an IP address", flag, text), hint: hint}
+}
+
+// readFacts reads a file of facts. A pipe is a file too: --cluster <(kubectl get nodes,pods -A -o json).
+func readFacts(flag, path string, limit int64) ([]byte, error) {
+	if path == "-" {
+		return nil, &usageError{what: flag + " -: standard input is for captures", hint: "write it to a file first, or use " + flag + " <(COMMAND)"}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, path, pathCause(err))
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	if st, err := f.Stat(); err == nil && st.IsDir() {
+		return nil, fmt.Errorf("%s %s: is a directory", flag, path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, path, pathCause(err))
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%s %s: larger than %d MiB, which is no such file", flag, path, limit>>20)
+	}
+	return b, nil
+}

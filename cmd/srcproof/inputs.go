@@ -1,0 +1,342 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/srcproof/srcproof/analyze"
+	"github.com/srcproof/srcproof/capture"
+	"github.com/srcproof/srcproof/capture/filter"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// standardInput is how the stream is named in messages; on the command line and in the record it is "-".
+const standardInput = "standard input"
+
+// captureFlags say how captures are read and where they were taken, as typed.
+type captureFlags struct {
+	side                          once
+	filter, nearFilter, farFilter once
+	digest                        bool
+}
+
+func (f *captureFlags) add(cmd *cobra.Command) {
+	fs := newFlags()
+	f.side = oneOf("near", "far")
+	fs.Var(&f.side, "side", "`SIDE` of the captures: near (the node) or far")
+	fs.Var(&f.filter, "filter", "read only the packets that match `EXPR`, in tcpdump's words")
+	fs.Var(&f.nearFilter, "near-filter", "`EXPR` that the near capture was taken with; '' if with none")
+	fs.Var(&f.farFilter, "far-filter", "`EXPR` that the far capture was taken with; '' if with none")
+	fs.BoolVar(&f.digest, "digest", false, "put the SHA-256 of each file on record")
+	addFlags(cmd, "Captures", fs)
+	registerCompletion(cmd, "side", f.side.complete)
+}
+
+// resolve checks what was typed and compiles the filter.
+func (f *captureFlags) resolve() (captureOptions, error) {
+	opt := captureOptions{digest: f.digest}
+	if f.filter.value != "" {
+		var err error
+		if opt.filter, err = filter.Compile(f.filter.value); err != nil {
+			return opt, &usageError{what: "--filter: " + err.Error()}
+		}
+	}
+	for side, stated := range map[wire.Side]once{wire.SideNear: f.nearFilter, wire.SideFar: f.farFilter} {
+		opt.stated[side] = statedFilter{stated.value, stated.given}
+	}
+	return opt, nil
+}
+
+// sideOf returns the side that --side names, and refuses a filter that is stated for the other one: it would be ignored.
+func (f *captureFlags) sideOf() (wire.Side, error) {
+	switch {
+	case f.side.value == "far" && f.nearFilter.given:
+		return wire.SideFar, &usageError{what: "--near-filter with --side far: there is no near capture", hint: "--far-filter states the filter of a far capture"}
+	case f.side.value == "far":
+		return wire.SideFar, nil
+	case f.farFilter.given:
+		return wire.SideNear, &usageError{what: "--far-filter without a far capture", hint: "--side far says that the capture was taken at the far side"}
+	}
+	return wire.SideNear, nil
+}
+
+// captureOptions are how captures are read.
+type captureOptions struct {
+	filter *filter.Filter  // nil reads everything
+	stated [2]statedFilter // by wire.Side
+	digest bool
+}
+
+// A statedFilter is the filter that a person says a capture was taken with.
+type statedFilter struct {
+	expr  string
+	given bool
+}
+
+// A captureArg is one FILE or LABEL=FILE.
+type captureArg struct{ label, file string }
+
+// name is the file in messages.
+func (a captureArg) name() string {
+	if a.file == "-" {
+		return standardInput
+	}
+	return a.file
+}
+
+// parseCaptureArgs reads the FILE arguments. A file that is there under the whole name is never taken apart.
+func parseCaptureArgs(args []string) ([]captureArg, error) {
+	var parsed []captureArg
+	seen := map[string]bool{}
+	for _, arg := range args {
+		a := captureArg{file: arg}
+		if label, file, ok := strings.Cut(arg, "="); ok && isLabel(label) && file != "" {
+			if _, err := os.Lstat(arg); errors.Is(err, fs.ErrNotExist) {
+				a = captureArg{label, file}
+			}
+		}
+		key := filepath.Clean(a.file)
+		if a.file == "" {
+			return nil, &usageError{what: "a FILE is empty", hint: "- is standard input"}
+		}
+		if seen[key] {
+			return nil, &usageError{what: a.name() + " is named twice", hint: "every packet of it would count twice"}
+		}
+		seen[key] = true
+		parsed = append(parsed, a)
+	}
+	return parsed, nil
+}
+
+// isLabel tells whether s can be the LABEL of LABEL=FILE: letters, digits, '.', '_' and '-', so that a path is none.
+func isLabel(s string) bool {
+	for _, c := range s {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("._-", c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// A captureSet is captures of one side, opened. Close it.
+type captureSet struct {
+	sources []*captureSource // those that could be opened
+	errs    []error          // what was wrong with the others, and later with these: one line each
+	restore func()           // nil unless standard input is among them
+}
+
+// openCaptures opens all captures that can be opened: one that cannot is no reason to keep silent about the others.
+func openCaptures(ctx context.Context, std *stdio, args []captureArg, side wire.Side, opt captureOptions) *captureSet {
+	var set captureSet
+	progress := newProgress(std)
+	for _, arg := range args {
+		if arg.file == "-" && std.in == os.Stdin {
+			set.restore = leaveInterruptToWriter()
+		}
+		src, err := openCapture(ctx, std, arg, side, opt)
+		if err != nil {
+			set.errs = append(set.errs, err)
+			continue
+		}
+		src.progress = progress
+		set.sources = append(set.sources, src)
+	}
+	return &set
+}
+
+// err is everything that was wrong with the captures, joined.
+func (s *captureSet) err() error { return errors.Join(s.errs...) }
+
+// inputs are the captures as the analysis takes them.
+func (s *captureSet) inputs() []analyze.Input {
+	var ins []analyze.Input
+	for _, src := range s.sources {
+		ins = append(ins, src.input())
+	}
+	return ins
+}
+
+// refused is what kept captures from being read as was asked: a filter that is not possible for their link type. Damage
+// leaves a report of what was read; this leaves none, for packets would look absent that were only not looked at.
+func (s *captureSet) refused() error {
+	var errs []error
+	for _, src := range s.sources {
+		if _, damaged := errors.AsType[*capture.DamageError](src.err); !damaged {
+			errs = append(errs, src.err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// finish ends the reading. It completes the digests, which cover each file to its last byte whether or not the analysis
+// came that far. captures are those of the Result, in the order of inputs.
+func (s *captureSet) finish(captures []analyze.CaptureInfo) {
+	for i, src := range s.sources {
+		src.progress.clear()
+		if src.err != nil {
+			s.errs = append(s.errs, fmt.Errorf("%w; the report covers what could be read", src.err))
+		}
+		if src.hash == nil {
+			continue
+		}
+		digest, err := src.sum()
+		if err != nil {
+			s.errs = append(s.errs, err)
+			continue
+		}
+		captures[i].SHA256 = digest
+	}
+}
+
+// Close closes all files. They were only read: there is nothing to lose.
+func (s *captureSet) Close() {
+	for _, src := range s.sources {
+		src.close()
+	}
+	if s.restore != nil {
+		s.restore()
+	}
+}
+
+// A captureSource is one open capture; it is the analyze.PacketSource of its Input.
+type captureSource struct {
+	ctx      context.Context // of the command: Read has no place for one
+	arg      captureArg
+	side     wire.Side
+	opt      captureOptions
+	file     io.Reader // the file's bytes as stored; what is read of them goes into hash
+	closer   io.Closer // nil for standard input
+	reader   *capture.Reader
+	hash     hash.Hash // nil if no digest is wanted
+	progress *progress
+	err      error // the first thing that was wrong with the file
+}
+
+func openCapture(ctx context.Context, std *stdio, arg captureArg, side wire.Side, opt captureOptions) (*captureSource, error) {
+	src := &captureSource{ctx: ctx, arg: arg, side: side, opt: opt}
+	if err := src.openFile(std); err != nil {
+		return nil, err
+	}
+	if opt.digest {
+		src.hash = sha256.New()
+		src.file = io.TeeReader(src.file, src.hash)
+	}
+	var read capture.Options
+	if opt.filter != nil { // not a nil *filter.Filter in the interface
+		read.Filter = opt.filter
+	}
+	var err error
+	src.reader, err = capture.NewReader(src.file, arg.name(), read)
+	if err != nil {
+		src.close()
+		return nil, err
+	}
+	return src, nil
+}
+
+func (s *captureSource) openFile(std *stdio) error {
+	if s.arg.file == "-" {
+		if _, terminal := terminalWidth(std.in); terminal {
+			return &usageError{what: "standard input is a terminal", hint: "pipe a capture in: tcpdump -ni any -w - | srcproof analyze -"}
+		}
+		s.file = std.in
+		return nil
+	}
+	f, err := os.Open(s.arg.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &usageError{what: s.arg.file + ": no such file", hint: filterHint(s.arg.file)}
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: permission denied: read it as its owner or with sudo", s.arg.file)
+	case err != nil:
+		return fmt.Errorf("%s: %w", s.arg.file, pathCause(err))
+	}
+	if st, err := f.Stat(); err == nil && st.IsDir() {
+		_ = f.Close()
+		return fmt.Errorf("%s: is a directory: name a capture file in it", s.arg.file)
+	}
+	s.file, s.closer = f, f
+	return nil
+}
+
+// filterHint is for those who write the filter behind the file, as tcpdump -r takes it.
+func filterHint(word string) string {
+	switch word {
+	case "host", "net", "port", "portrange", "src", "dst", "ip", "ip6", "tcp", "udp", "icmp", "icmp6", "and", "or", "not", "(":
+		return "a filter is one value: --filter 'EXPR'"
+	}
+	return ""
+}
+
+// Read is capture.Reader's, ends when the command does, and remembers what was wrong.
+func (s *captureSource) Read(dst []wire.Packet) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := s.reader.Read(dst)
+	s.progress.add(n)
+	if err != nil && !errors.Is(err, io.EOF) && s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
+
+// Summary is capture.Reader's, but its filters are those that a packet had to pass to be read: what --filter left out is
+// as absent as what was never captured.
+func (s *captureSource) Summary() wire.Summary {
+	sum := s.reader.Summary()
+	sum.Filter = s.narrowed(sum.Filter, sum.HasFilter)
+	for i := range sum.Interfaces {
+		in := &sum.Interfaces[i]
+		in.Filter = s.narrowed(in.Filter, in.HasFilter)
+	}
+	return sum
+}
+
+// narrowed returns a capture's known filter with --filter behind it.
+func (s *captureSource) narrowed(known string, ok bool) string {
+	switch {
+	case !ok || s.opt.filter == nil:
+		return known
+	case known == "":
+		return s.opt.filter.String()
+	}
+	return "(" + known + ") and (" + s.opt.filter.String() + ")"
+}
+
+func (s *captureSource) input() analyze.Input {
+	stated := s.opt.stated[s.side]
+	return analyze.Input{
+		File: s.arg.file, Label: s.arg.label, Side: s.side,
+		StatedFilter: s.narrowed(stated.expr, stated.given), HasStated: stated.given,
+		Source: s,
+	}
+}
+
+// sum reads what the analysis left of the file and returns the digest of the whole.
+func (s *captureSource) sum() (string, error) {
+	if _, err := io.Copy(io.Discard, s.file); err != nil {
+		return "", fmt.Errorf("digest of %s: %w", s.arg.name(), pathCause(err))
+	}
+	return hex.EncodeToString(s.hash.Sum(nil)), nil
+}
+
+func (s *captureSource) close() {
+	if s.reader != nil {
+		_ = s.reader.Close()
+	}
+	if s.closer != nil {
+		_ = s.closer.Close()
+	}
+}

@@ -106,7 +106,7 @@ func (r *Reader) sane(n int) bool {
 	for i := range 2 {
 		b := r.s.peek(at + n)
 		if len(b) < at+n {
-			return len(b) == at
+			return n == pcapRecordLen // cut, or one record long: plain; a guess needs both records
 		}
 		b = b[at:]
 		sec, frac, length, orig := r.u32(b), r.u32(b[4:]), r.u32(b[8:]), r.u32(b[12:])

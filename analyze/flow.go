@@ -115,6 +115,7 @@ type dirState struct {
 	mac         [6]byte // link-layer source of the first packet
 	ttl         uint8   // of the first packet
 	zeroWindows uint32
+	gaps        uint32 // times that the other side acknowledged what is not in the capture
 	dataAgain   uint32 // segments with data that were sent again
 }
 
@@ -133,7 +134,8 @@ type flow struct {
 	carrier  bool      // the outer flow of a tunnel: never judged
 	opaque   bool
 	tunnel   wire.Tunnel
-	guessed  bool // client was guessed from ports or order, not from an opening
+	opened   uint8 // side that sent the first packet
+	guessed  bool  // client was guessed from ports or order, not from an opening
 	tapCount uint8
 	states   [2]zeekState
 }
@@ -404,6 +406,7 @@ func (t *table) create(key flowKey, prev ref, from int, p *wire.Packet) ref {
 		f.episode = t.flows[prev].episode + 1
 	}
 	f.client, f.guessed = opener(from, p)
+	f.opened = uint8(from)
 	t.index[key] = r
 	return r
 }
@@ -422,7 +425,10 @@ func opener(from int, p *wire.Packet) (client uint8, guessed bool) {
 	case p.Tuple.Proto == wire.ProtoSCTP && p.Has(wire.KnowTransport) && p.Chunk == wire.ChunkInitAck:
 		return receiver, false
 	case p.Tuple.Proto.IsICMP():
-		if p.Attr&wire.IsReply != 0 {
+		// Advertisements and listener reports mostly come unasked (RFC 4861 section 7.2.6, RFC 2710): they open an exchange of
+		// their own rather than answer one that is missing.
+		q := p.Tuple.Query
+		if p.Attr&wire.IsReply != 0 && (p.Tuple.Proto != wire.ProtoICMP6 || q < 130 || q > 136) {
 			return receiver, false
 		}
 		return sender, false

@@ -93,10 +93,10 @@ func (a *analysis) judge(c *chain) Request {
 		r.Far = &e
 		s := r.Server
 		r.FarServer = &s
-	} else if r.leftHere(v) {
+	} else if v.egress != nil {
 		e := a.endpoint(lastKey.end[last.client], lastKey.port[last.client], key.proto)
 		r.Egress = &e
-		if lastKey.end[1-last.client] != r.Server.Addr || lastKey.port[1-last.client] != r.Server.Port {
+		if lastKey.end[1-last.client] != r.Server.Addr || r.Server.HasPort && lastKey.port[1-last.client] != r.Server.Port {
 			b := a.endpoint(lastKey.end[1-last.client], lastKey.port[1-last.client], key.proto)
 			r.Backend = &b
 		}
@@ -104,6 +104,12 @@ func (a *analysis) judge(c *chain) Request {
 	r.Outcome = o.outcome
 	r.Way = a.way(&r, v)
 	a.source(&r, v, c, o)
+	if a.deliveredHere(&r, v) {
+		r.Egress = nil // it went out to a Pod of this node, not out of the node
+	} else if r.Basis == BasisEgress && r.Egress == nil {
+		e := r.Client // seen leaving where no direction is recorded
+		r.Egress = &e
+	}
 	a.stop(&r, v, o)
 	if o.outcome == OutcomeUnknown {
 		if o.blind {
@@ -172,11 +178,6 @@ func (r *Request) because(format string, args ...any) {
 	r.Reasons = append(r.Reasons, Reason(fmt.Sprintf(format, args...)))
 }
 
-// leftHere tells whether the capture shows the request on its way out of the node.
-func (r *Request) leftHere(v *view) bool {
-	return v.egress != nil
-}
-
 // counts fills in what was counted.
 func (a *analysis) counts(r *Request, v *view, o outcomeAt) {
 	l := o.leg
@@ -206,9 +207,9 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt) {
 	switch {
 	case proto == wire.ProtoTCP:
 		r.ConnState = connState(l.state[0], l.state[1], l.client.bytes+l.server.bytes)
-		r.History = l.history(false)
+		r.History = l.history()
 	case proto == wire.ProtoUDP:
-		r.History = l.history(false)
+		r.History = l.history()
 		switch {
 		case l.client.packets > 0 && l.server.packets > 0:
 			r.ConnState = "SF"

@@ -164,8 +164,8 @@ func countSources(requests []Request) []SourceCount {
 				sent = max(sent, r.Legs[j].Sent)
 			}
 		}
-		if e == nil && (r.Source == PodSourced || r.Source == NodeSNATed || r.Source == NodeOwn) && r.Far == nil {
-			e, sent = &r.Client, r.RequestsSent // seen leaving where no direction is recorded
+		if e != nil && sent == 0 {
+			sent = r.RequestsSent // seen leaving where no direction is recorded
 		}
 		if e == nil || sent == 0 || r.Source == SourceLocal || r.Way == Inbound || r.Way == WayLocal {
 			continue

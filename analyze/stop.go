@@ -39,7 +39,11 @@ func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
 		case HandshakeCompleted, Answered, Midstream, Refused:
 			r.StoppedAt = StopNone
 		default:
-			r.unknown("stopped_at", "delivered-on-this-node", "delivered on this node: whether the receiver answered elsewhere is not covered", "")
+			text := "delivered on this node: whether the receiver got it is not covered"
+			if r.Tuple.Dst.IsMulticast() || r.Tuple.Dst.IsLinkLocal() {
+				text = "sent to neighbours on the link: who got it is not covered"
+			}
+			r.unknown("stopped_at", "delivered-on-this-node", text, "")
 		}
 		return
 	}

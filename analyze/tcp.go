@@ -79,8 +79,12 @@ func (t *table) tcp(f *flow, from int, p *wire.Packet) {
 		if d.flags&knowAck == 0 || before(d.ackMax, p.Ack) {
 			d.ackMax, d.flags = p.Ack, d.flags|knowAck
 		}
-		if flags&wire.SYN == 0 && (o.flags&knowISN == 0 || !before(p.Ack, o.isn+1)) {
+		// A side that has reset the connection completes nothing any more, whatever it sends.
+		if flags&wire.SYN == 0 && d.flags&sawRST == 0 && (o.flags&knowISN == 0 || !before(p.Ack, o.isn+1)) {
 			d.flags |= sawACK
+		}
+		if flags&wire.SYN == 0 && o.flags&knowSeq != 0 && before(o.seqNext, p.Ack) {
+			t.gap(f, from, p)
 		}
 		if o.flags&sawFIN != 0 && !before(p.Ack, o.finSeq) {
 			d.flags |= ackedFIN
@@ -151,6 +155,20 @@ func scaled(n uint64, letter byte) (byte, bool) {
 		n /= 10
 	}
 	return letter, n == 1
+}
+
+// gap notes that a side acknowledges what the capture does not hold: packets of the other side are missing from it. They
+// did arrive, so the mark moves on.
+func (t *table) gap(f *flow, from int, p *wire.Packet) {
+	o := &f.dir[1-from]
+	if o.flags&(sawFIN|sawRST) != 0 || p.Ack-o.seqNext > 1<<30 {
+		return
+	}
+	o.gaps++
+	o.seqNext = p.Ack
+	if letter, ok := scaled(uint64(o.gaps), 'G'); ok {
+		t.note(f, 1-from, p, evGap, letter)
+	}
 }
 
 func (t *table) zeroWindow(f *flow, from int, p *wire.Packet) {

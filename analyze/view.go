@@ -19,6 +19,7 @@ type legState struct {
 	replyRejected  *icmpError
 	mtu            *icmpError
 	state          [2]zeekState
+	flipped        bool // the first packet is the server's
 }
 
 // view is one request as one capture saw it, before it is judged.
@@ -79,6 +80,7 @@ func (t *table) merge(kind LegKind, flows []ref, clients []int) *legState {
 			l.events = append(l.events, e)
 		}
 	}
+	l.flipped = len(l.events) > 0 && l.events[0].from == 1
 	if len(tell) == 1 {
 		c := clients[primary]
 		l.state = [2]zeekState{p.states[c], p.states[1-c]}
@@ -145,10 +147,10 @@ func mergeDir(to, d *dirState) {
 }
 
 // history returns Zeek's history: upper case for the client, lower case for the server, each kind once, repeated ones on a
-// logarithmic scale (Zeek's conn.log documentation).
-func (l *legState) history(flipped bool) string {
+// logarithmic scale; ^ says that the first packet is the server's (Zeek's conn.log documentation).
+func (l *legState) history() string {
 	var b []byte
-	if flipped {
+	if l.flipped {
 		b = append(b, '^')
 	}
 	for i := range l.events {

@@ -57,7 +57,7 @@ func startAgent(t labT, ns string) *labAgent {
 		t.Fatalf("lab: %v", err)
 	}
 	cmd := exec.Command("ip", "netns", "exec", ns, self, "-test.run=^TestLabAgent$")
-	cmd.Env = append(os.Environ(), labAgentEnv+"=1")
+	cmd.Env = append(os.Environ(), labAgentEnv+"=1", "GORACE=atexit_sleep_ms=0") // the race detector's runtime waits a second
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	cmd.WaitDelay = time.Second

@@ -136,25 +136,44 @@ func (t *scenarioT) cleanup() {
 	}
 }
 
-// make makes the scenario happen and checks that it did.
+// make makes the scenario happen and checks that it did. Only whole captures count: a neighbour solicitation that comes
+// between the last read and the end of a capture without a filter is reason enough to do it again, a few times.
 func (r *scenarioResult) make() {
 	start := time.Now()
-	t := &scenarioT{failure: errors.New("ended early")}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer t.cleanup()
-		r.inLab(t)
-		t.failure = nil
-	}()
-	<-done
-	r.err, r.took = t.failure, time.Since(start)
-	if r.err == nil && len(t.logged) > 0 {
-		r.err = errors.New(strings.Join(t.logged, "\n"))
+	missed := ""
+	for range 4 {
+		missed = ""
+		t := &scenarioT{failure: errors.New("ended early")}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer t.cleanup()
+			r.inLab(t)
+			t.failure = nil
+		}()
+		<-done
+		r.err = t.failure
+		if r.err == nil && len(t.logged) > 0 {
+			r.err = errors.New(strings.Join(t.logged, "\n"))
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.captures)) {
+			if n := r.captures[name].missed; n > 0 {
+				missed += fmt.Sprintf("%s.pcap lacks %d packets; ", name, n)
+			}
+		}
+		if missed == "" {
+			break
+		}
 	}
+	if missed != "" {
+		r.err = errors.Join(errors.New(missed), r.err)
+	}
+	r.took = time.Since(start)
 }
 
+// inLab makes the scenario in a lab of its own.
 func (r *scenarioResult) inLab(t labT) {
+	r.captures = map[string]labCapture{}
 	l := newLab(t, r.name, r.kind)
 	var dumps []*tcpdump
 	r.run(l, func() {
@@ -163,7 +182,6 @@ func (r *scenarioResult) inLab(t labT) {
 		}
 	})
 	labSettle(dumps)
-	r.captures = map[string]labCapture{}
 	for _, d := range dumps {
 		r.captures[d.name] = d.stop()
 	}
@@ -211,10 +229,23 @@ func (r *scenarioResult) verify(t labT, names map[string]map[uint32]string) erro
 	return errors.Join(failed...)
 }
 
+// TestLabScenarios makes every situation happen. That the captures show it is checked by the lab's own decoder, and the
+// decoder by tcpdump.
 func TestLabScenarios(t *testing.T) {
 	results := labCaptures(t)
 	for _, name := range slices.Sorted(maps.Keys(results)) {
 		r := results[name]
 		t.Logf("%-26s %4.1f s, any.pcap %d bytes", name, r.took.Seconds(), len(r.captures["any"].pcap))
+		frames, err := decodeCapture(r.captures["any"].pcap, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := labCommand("tcpdump", "-n", "-t", "-r", r.path(t, "any"), "tcp or udp or icmp or icmp6")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(text, "\n"); lines != len(frames) {
+			t.Errorf("scenario %s: tcpdump reads %d packets in any.pcap, the lab %d:\n%s", name, lines, len(frames), text)
+		}
 	}
 }

@@ -53,6 +53,18 @@ func TestRole(t *testing.T) {
 	linksAlone := stated
 	linksAlone.Links = []byte(linksAddr)
 
+	fourOnly := Input{Cluster: kubeList(
+		node("n1", "10.10.0.3", "172.16.1.0/24"),
+		pod("kube-system/proxy", "10.10.0.5", "n5", "", "Running", obj{"spec": obj{"hostNetwork": true}}),
+		pod("d/old", "", "gone", "172.16.1.9", "Failed"),
+		pod("d/new", "172.16.1.9", "n1", "10.10.0.3", "Running"),
+	)}
+	bridgeOnce := Input{
+		Cluster: kubeList(node("n1", "10.10.0.3", "172.16.1.0/24"), pod("d/done", "172.16.1.1", "n1", "10.10.0.3", "Succeeded")),
+		Links:   []byte(linksAddr),
+	}
+	linkLocalOnly := Input{PodCIDRs: prefixes("fd00:10::/56"), Links: []byte("2: eth0    inet6 fe80::1/64 scope link\n")}
+
 	for _, tt := range []struct {
 		rule string
 		in   Input
@@ -71,7 +83,8 @@ func TestRole(t *testing.T) {
 		{"the second host address of a Pod range is a Pod's", stated, "172.16.0.2", "pod, range"},
 		{"a loopback address is every host's", stated, "127.0.0.1", "unknown"},
 		{"a multicast address is no host's", stated, "224.0.0.251", "unknown"},
-		{"a link-local address tells nothing", stated, "fe80::1", "unknown"},
+		{"a link-local address tells nothing", stated, "169.254.1.1", "unknown"},
+		{"the first host address of a Service range is a Service's: the API server's", stated, "10.96.0.1", "service, range"},
 		{"the zero address is unknown", stated, "::", "unknown"},
 		{"a range of one address is exact", Input{PodCIDRs: prefixes("172.16.0.13/32")}, "172.16.0.13", "pod"},
 		{"the longer range wins: Pods inside a node range", Input{PodCIDRs: prefixes("10.4.0.0/14"), NodeCIDRs: prefixes("10.0.0.0/8")}, "10.5.1.2", "pod, range"},
@@ -110,7 +123,13 @@ func TestRole(t *testing.T) {
 		{"a Pod's hostIP names a node that the file does not list", podsOnly, "10.10.0.3", "node n1"},
 		{"where no Pod range is known, another address may be a new Pod's", podsOnly, "172.16.1.8", "unknown"},
 
+		{"a file that lists IPv4 nodes alone speaks for IPv6, too", fourOnly, "2001:db8::1", "other"},
+		{"a hostNetwork Pod is the node, even if its host's address is not told", fourOnly, "10.10.0.5", "node n5, hostNetwork"},
+		{"what a Pod that has ended says of its host does not take a Pod's address", fourOnly, "172.16.1.9", "pod d/new on n1"},
+
 		// The node's own interfaces.
+		{"a Pod that has ended does not keep the bridge's address", bridgeOnce, "172.16.1.1", "node n1"},
+		{"a link-local address of a node does not tell where IPv6 nodes are", linkLocalOnly, "2001:db8::1", "unknown"},
 		{"a bridge's address is the node's, though it lies in the Pod range", withLinks, "172.16.1.1", "node n1"},
 		{"a tunnel's address is the node's", withLinks, "10.77.0.1", "node n1"},
 		{"a tunnel's peer is not", withLinks, "10.77.0.2", "other"},
@@ -239,7 +258,7 @@ func TestWarningsAboutRangesAndAddresses(t *testing.T) {
 		rule  string
 		in    Input
 		codes string
-		says  string // part of the first warning's text
+		says  string // part of the first warning's text; "|" is its end
 	}{
 		{"ranges that agree with the file need no word", Input{PodCIDRs: prefixes("172.16.0.0/16"), Cluster: kubeList(node("n", "10.10.0.3", "172.16.1.0/24"))}, "", ""},
 		{
@@ -258,6 +277,11 @@ func TestWarningsAboutRangesAndAddresses(t *testing.T) {
 			"pod-range-unknown", "1 Pod of the file outside every known Pod range",
 		},
 		{
+			"Pods and no range at all",
+			Input{Cluster: kubeList(node("n", "10.10.0.3", ""), running("d/a", "192.168.7.7"), agent("ip-masq-agent-1", "n", "10.10.0.3", "Running", "True"))},
+			"pod-range-unknown", "no Pod range is known",
+		},
+		{
 			"a node range around a Pod range, and which wins",
 			Input{PodCIDRs: prefixes("10.4.0.0/14"), NodeCIDRs: prefixes("10.0.0.0/8")},
 			"ranges-overlap", "--pod-cidr 10.4.0.0/14 lies in --node-cidr 10.0.0.0/8, and wins there",
@@ -265,13 +289,14 @@ func TestWarningsAboutRangesAndAddresses(t *testing.T) {
 		{
 			"one range for two things, said once",
 			Input{PodCIDRs: prefixes("10.0.0.0/16"), NodeCIDRs: prefixes("10.0.0.0/16")},
-			"ranges-overlap", "so it says nothing",
+			"ranges-overlap", "ranges of different kinds overlap: --pod-cidr 10.0.0.0/16 is --node-cidr 10.0.0.0/16, so it says nothing|",
 		},
 		{
 			"a stated node range over a node's Pod range",
 			Input{NodeCIDRs: prefixes("172.16.0.0/12"), Cluster: kubeList(node("n", "10.10.0.3", "172.16.1.0/24"))},
 			"ranges-overlap", "spec.podCIDR of node n lies in --node-cidr 172.16.0.0/12",
 		},
+		{"a headless Service has no address, and none is missed", Input{Cluster: kubeList(node("n", "10.10.0.3", ""), service("d/headless", "None"))}, "", ""},
 		{"a range with host bits", Input{PodCIDRs: prefixes("172.16.5.9/16")}, "range-not-aligned", "172.16.5.9/16"},
 		{
 			"a stated node address that is a running Pod's",
@@ -294,7 +319,7 @@ func TestWarningsAboutRangesAndAddresses(t *testing.T) {
 			if got := warningCodes(f); got != tt.codes {
 				t.Fatalf("warnings %q, want %q: %+v", got, tt.codes, f.Warnings())
 			}
-			if tt.codes != "" && !strings.Contains(f.Warnings()[0].Text, tt.says) {
+			if tt.codes != "" && !strings.Contains(f.Warnings()[0].Text+"|", tt.says) {
 				t.Errorf("warning %q does not say %q", f.Warnings()[0].Text, tt.says)
 			}
 		})
@@ -331,8 +356,8 @@ func TestGivenListsFlagsThenFiles(t *testing.T) {
 
 func TestPrefixesAreCoveredAndSorted(t *testing.T) {
 	f := mustNew(t, Input{
-		PodCIDRs: prefixes("172.16.0.0/16 10.200.0.0/16"), ServiceCIDRs: prefixes("10.96.0.0/12 10.96.0.0/12"), NodeCIDRs: prefixes("fd00::/64 10.10.0.0/28"),
-		Cluster: kubeList(node("n", "10.10.0.3", "172.16.1.0/24"), node("m", "10.10.0.4", "10.4.0.0/24")),
+		PodCIDRs: prefixes("172.16.0.0/16 ::ffff:10.200.0.0/112"), ServiceCIDRs: prefixes("10.96.0.0/12 10.96.0.0/12"), NodeCIDRs: prefixes("fd00::/64 10.10.0.0/28"),
+		Cluster: kubeList(node("n", "10.10.0.3", "172.16.1.0/24"), node("m", "10.10.0.4", "10.4.0.0/24"), node("n", "10.10.0.3", "172.16.1.0/24")),
 	})
 	for _, tt := range []struct {
 		what string

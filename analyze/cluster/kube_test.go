@@ -132,6 +132,7 @@ func TestClusterFileErrors(t *testing.T) {
 		{"nesting without end", `{"items":[{"kind":"Pod","spec":` + strings.Repeat("[", 20000), []string{"item 1"}},
 		{"nesting without end at the top", strings.Repeat("[", 20000), []string{"exceeded max depth"}},
 		{"nesting without end in YAML", "a: " + strings.Repeat("[", 20000), []string{"neither JSON nor YAML"}},
+		{"YAML larger than is held as a tree", "a: " + strings.Repeat("x", maxYAML), []string{"YAML of more than 32 MiB", command}},
 		{"aliases that multiply in YAML", "a: &a [x,x,x,x,x,x,x,x,x]\n" + manyAliases(), []string{"neither JSON nor YAML"}},
 	} {
 		t.Run(tt.rule, func(t *testing.T) {

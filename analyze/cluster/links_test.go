@@ -73,6 +73,7 @@ func TestLinkForms(t *testing.T) {
 			"root@node:~# ip -o link\r\n    2: eth0: <BROADCAST,UP> mtu 1460 qdisc mq state UP\\    link/ether 42:01:0a:0a:00:03 brd ff:ff:ff:ff:ff:ff\r\nroot@node:~# exit\r\n",
 			"2 eth0 type=ether mtu=1460 mac=42010a0a0003",
 		},
+		{"with a byte order mark", "\xef\xbb\xbf2: eth0: <UP> mtu 1460\n", "2 eth0 mtu=1460"},
 		{
 			"addresses before links: one link, not two",
 			"2: eth0    inet 10.10.0.3/28 scope global eth0\n2: eth0@if4: <UP> mtu 1460 qdisc mq\\    link/ether 42:01:0a:0a:00:03 brd ff:ff:ff:ff:ff:ff\n2: eth0    inet6 fe80::1/64 scope link\n",
@@ -90,8 +91,8 @@ func TestLinkForms(t *testing.T) {
 		},
 		{
 			"hardware addresses that are none",
-			"2: a: <UP> mtu 1\\    link/ether 42:01:0a:0a:00 brd x\n3: b: <UP> mtu 1\\    link/ether\n4: c: <UP> mtu 1\\    link/infiniband 80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:00:00:01 brd x\n5: d: <UP> mtu 1\\    link/ether zz:01:0a:0a:00:03\n",
-			"2 a type=ether mtu=1\n3 b type=ether mtu=1\n4 c type=infiniband mtu=1\n5 d type=ether mtu=1",
+			"2: a: <UP> mtu 1\\    link/ether 42:01:0a:0a:00 brd x\n3: b: <UP> mtu 1\\    link/ether\n4: c: <UP> mtu 1\\    link/infiniband 80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:00:00:01 brd x\n5: d: <UP> mtu 1\\    link/ether zz:01:0a:0a:00:03\n6: e: <UP> mtu 1\\    link/ether 42-01-0a-0a-00-03\n",
+			"2 a type=ether mtu=1\n3 b type=ether mtu=1\n4 c type=infiniband mtu=1\n5 d type=ether mtu=1\n6 e type=ether mtu=1",
 		},
 	} {
 		t.Run(tt.form, func(t *testing.T) {
@@ -126,8 +127,8 @@ func TestAddressesOfLinks(t *testing.T) {
 			t.Errorf("%s: %s is %s (%s), want a node", tt.form, tt.node, roleWord(r), r.Fact)
 		}
 	}
-	f := mustNew(t, Input{Links: []byte("2: eth0: <UP> mtu 1\\    alias x\\    inet 8.8.8.8/32 scope global\nnot a link\n    inet 8.8.4.4/32\n")})
-	for _, a := range []string{"8.8.8.8", "8.8.4.4"} {
+	f := mustNew(t, Input{Links: []byte("2: eth0: <UP> mtu 1\\    alias x\\    inet 8.8.8.8/32 scope global\n    inet 8.8.4.4/32\n3: eth1: <UP> mtu 1\nnot a link\n    inet 8.8.4.5/32\n")})
+	for _, a := range []string{"8.8.8.8", "8.8.4.4", "8.8.4.5"} {
 		if r := f.Role(addr(a)); r.Kind != RoleUnknown {
 			t.Errorf("%s, which is in no address line, is %s (%s)", a, r.Kind, r.Fact)
 		}
@@ -158,6 +159,7 @@ func TestPodSideLinks(t *testing.T) {
 		{"a VRF is none, if the kind is known", link(2, "vrf0", "\\    link/ether 02:00:00:00:00:01\\    vrf table 10") + link(3, "x@if2", "master vrf0"), ""},
 		{"a VLAN moved into a namespace is no veth, if the kind is known", link(2, "br0", "") + link(3, "x@if2", "master br0\\    link/ether 02:00:00:00:00:01\\    vlan protocol 802.1Q id 100"), ""},
 		{"Antrea names links after Pods", link(2, "antrea-gw0", "") + link(3, "web-12-a1b2c3@if2", "") + link(4, "web-12-xyz123@if2", ""), "antrea-gw0 web-12-a1b2c3"},
+		{"the loopback interface is none, whatever its name is", "1: veth0: <LOOPBACK,UP> mtu 65536\n", ""},
 		{"but only where Antrea is", link(3, "web-12-a1b2c3@if2", ""), ""},
 	} {
 		t.Run(tt.rule, func(t *testing.T) {
@@ -176,11 +178,13 @@ func TestPodSideLinks(t *testing.T) {
 
 func TestALinkWithTheNodesAddressLeadsOut(t *testing.T) {
 	f := mustNew(t, Input{
-		Cluster: kubeList(node("n", "10.10.0.3", "172.16.1.0/24")),
+		Cluster: kubeList(node("n", "10.10.0.3", "172.16.1.0/24"), node("m", "10.10.0.4", "")),
 		Links: []byte("2: vethuplink@if2: <UP> mtu 1500\n3: cbr0: <UP> mtu 1500\n4: veth1@if2: <UP> mtu 1500 master cbr0\n" +
-			"2: vethuplink    inet 10.10.0.3/28 scope global vethuplink\n3: cbr0    inet 172.16.1.1/24 scope global cbr0\n"),
+			"2: vethuplink    inet 10.10.0.3/28 scope global vethuplink\n3: cbr0    inet 172.16.1.1/24 scope global cbr0\n" +
+			// An address that many links hold is a gateway's address for Pods: GKE, ptp.
+			"5: veth2@if2: <UP> mtu 1500\n6: veth3@if2: <UP> mtu 1500\n5: veth2    inet 10.10.0.4/32\n6: veth3    inet 10.10.0.4/32\n"),
 	})
-	for i, want := range map[uint32]bool{2: false, 3: true, 4: true} {
+	for i, want := range map[uint32]bool{2: false, 3: true, 4: true, 5: true, 6: true} {
 		if l, ok := f.Link(i); !ok || l.PodSide != want {
 			t.Errorf("%s: Pod side %t (%s), want %t", l.Name, l.PodSide, l.PodSideFact, want)
 		}

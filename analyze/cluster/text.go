@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 )
 
-// maxNames is how many names a warning's sentence holds before it counts the rest.
-const maxNames = 12
+// maxNames and maxPhrases are how many names, and how many longer parts, a warning's sentence holds before it counts the
+// rest.
+const (
+	maxNames   = 12
+	maxPhrases = 4
+)
 
 // plain returns a name for a sentence: as it is where it consists of what names, paths and addresses consist of, quoted
 // otherwise, so that a hostile name can neither act on a terminal nor pretend to be part of the sentence.
@@ -28,27 +33,23 @@ func plain(s string) string {
 	return s
 }
 
-// list joins names, already fit for a sentence, and counts those beyond maxNames.
-func list(names []string) string {
-	if n := len(names) - maxNames; n > 0 {
-		return strings.Join(names[:maxNames], ", ") + " and " + strconv.Itoa(n) + " more"
+// list joins what is fit for a sentence already, and counts the parts beyond maxPhrases.
+func list(phrases []string) string { return join(phrases, maxPhrases) }
+
+// plainList joins names as a file gives them, and counts those beyond maxNames.
+func plainList(names []string) string {
+	shown := slices.Clone(names[:min(len(names), maxNames)])
+	for i := range shown {
+		shown[i] = plain(shown[i])
 	}
-	return strings.Join(names, ", ")
+	return join(append(shown, names[len(shown):]...), maxNames)
 }
 
-// plainList is list of names as a file gives them.
-func plainList(names []string) string {
-	shown := make([]string, 0, min(len(names), maxNames+1))
-	for _, n := range names {
-		if len(shown) > maxNames {
-			break
-		}
-		shown = append(shown, plain(n))
+func join(parts []string, most int) string {
+	if n := len(parts) - most; n > 0 {
+		return strings.Join(parts[:most], ", ") + " and " + strconv.Itoa(n) + " more"
 	}
-	if n := len(names) - maxNames; n > 0 {
-		return strings.Join(shown[:maxNames], ", ") + " and " + strconv.Itoa(n) + " more"
-	}
-	return strings.Join(shown, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // count returns "1 node", "3 nodes".

@@ -142,7 +142,7 @@ func caseReadme(c storedCase, r *scenarioResult) string {
 	for _, w := range c.wants(r.scenario) {
 		captures := strings.Trim(strings.Join([]string{w.near, w.far}, ", "), ", ")
 		if len(w.flags) > 0 {
-			captures += " `" + strings.Join(w.flags, " ") + "`"
+			captures += fmt.Sprintf(" `%s '%s'`", w.flags[0], strings.Join(w.flags[1:], " "))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", captures, w.request, w.direction,
 			strings.Join(w.source, " or "), w.outcome, cmp.Or(strings.Join(w.stoppedAt, " or "), "-"), cmp.Or(w.completed, "-"))
@@ -158,7 +158,7 @@ func caseReadme(c storedCase, r *scenarioResult) string {
 func wrapText(text string, width int) string {
 	var b strings.Builder
 	column := 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		switch {
 		case column == 0:
 		case column+1+len(word) > width:

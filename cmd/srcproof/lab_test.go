@@ -131,7 +131,7 @@ var removeStaleLabs = sync.OnceFunc(func() {
 // deleteNamespace ends the processes in a namespace of ours and deletes it.
 func deleteNamespace(ns string) {
 	pids, _ := labCommand("ip", "netns", "pids", ns)
-	for _, field := range strings.Fields(pids) {
+	for field := range strings.FieldsSeq(pids) {
 		if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
 			if p, err := os.FindProcess(pid); err == nil {
 				_ = p.Kill()

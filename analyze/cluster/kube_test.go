@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -199,31 +198,6 @@ func TestClusterFileObjectsAreBounded(t *testing.T) {
 		})
 	}
 }
-
-// Work grows with the file, not with its square: many objects that share everything they can share.
-func TestClusterFileWorkIsLinear(t *testing.T) {
-	const many = 40000
-	var b bytes.Buffer
-	b.WriteString(`{"kind":"List","items":[`)
-	for i := range many {
-		a := string(rune('0'+i%10)) + "." // same names, few addresses, many ranges
-		b.WriteString(`{"kind":"Node","metadata":{"name":"n"},"spec":{"podCIDR":"10.` + itoa(i>>8) + `.` + itoa(i&255) + `.0/24"},"status":{"addresses":[{"type":"InternalIP","address":"11.` + itoa(i>>8) + `.` + itoa(i&255) + `.` + a[:1] + `"}]}},` + "\n")
-		b.WriteString(`{"kind":"Pod","metadata":{"name":"p` + itoa(i) + `"},"spec":{"nodeName":"n"},"status":{"podIP":"10.9.9.9","hostIP":"11.0.0.1"}},` + "\n")
-	}
-	b.WriteString(`{"kind":"Node","metadata":{"name":"n"}}]}`)
-	var links bytes.Buffer
-	for i := range many {
-		links.WriteString("7: gke" + itoa(i) + "@if2: <UP> mtu 1500 master cbr0\\    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n")
-		links.WriteString(itoa(i+1) + ": veth" + itoa(i) + "    inet 10.9.9.9/32\n")
-	}
-	start := time.Now()
-	mustNew(t, Input{PodCIDRs: prefixes("10.0.0.0/8"), NodeCIDRs: prefixes("10.0.0.0/7"), Cluster: b.Bytes(), Links: links.Bytes()})
-	if d := time.Since(start); d > 20*time.Second {
-		t.Errorf("%d objects took %v", 2*many, d)
-	}
-}
-
-func itoa(i int) string { return strconv.Itoa(i) }
 
 func TestPodStartTimes(t *testing.T) {
 	f := mustNew(t, Input{Cluster: kubeList(

@@ -126,7 +126,7 @@ func (d *Decoder) Decode(dst []wire.Packet, meta FrameMeta, linkType uint32, fra
 		v = d.ethernet(frame, n)
 	case linkSLL2:
 		v = d.sll2(frame, n)
-	case linkRaw, linkRaw12, linkRaw14, linkIPv4, linkIPv6:
+	case linkRaw, linkRaw12, linkRaw14:
 		v = d.raw(frame, n)
 	default:
 		v = d.otherLink(linkType, frame, n)

@@ -42,8 +42,12 @@ func (d *Decoder) otherLink(t uint32, b []byte, n int) verdict {
 		return d.nflog(b, n)
 	case linkEthernet:
 		return d.ethernet(b, n)
-	case linkRaw, linkRaw12, linkRaw14, linkIPv4, linkIPv6:
+	case linkRaw, linkRaw12, linkRaw14:
 		return d.raw(b, n)
+	case linkIPv4:
+		return d.ip4(b, n)
+	case linkIPv6:
+		return d.ip6(b, n)
 	}
 	d.Skipped[wire.SkipLinkType]++
 	return good

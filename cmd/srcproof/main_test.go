@@ -307,6 +307,42 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+// A stream without an end can be cancelled.
+func TestCancelledWhileReading(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	in := &endlessCapture{t: t, cancel: cancel}
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, []string{"analyze", "-"}, in, &stdout, &stderr, func(string) string { return "" })
+	if code != exitInterrupted || stdout.Len() > 0 || stderr.String() != "srcproof: interrupted\n" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout.String(), stderr.String())
+	}
+}
+
+// endlessCapture is one packet over and over, in pcapng. It cancels the reading, and gives up if nobody cares.
+type endlessCapture struct {
+	t       *testing.T
+	cancel  func()
+	pending []byte
+	rounds  int
+}
+
+func (e *endlessCapture) Read(p []byte) (int, error) {
+	if len(e.pending) == 0 {
+		switch e.rounds++; e.rounds {
+		case 10:
+			e.cancel()
+		case 10_000:
+			e.t.Error("still reading 10,000 sections later")
+			return 0, io.EOF
+		}
+		e.pending = bytes.Repeat(pcapngSYN("eth0", ""), 100)
+	}
+	n := copy(p, e.pending)
+	e.pending = e.pending[n:]
+	return n, nil
+}
+
 // The flags that every command has, checked over the tree: each has help, the ones with a value name it, the ones with
 // given values complete to them, and no help line is wider than a page.
 func TestFlags(t *testing.T) {

@@ -22,8 +22,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the scripts in testdata/script expect")
 
+const raceOptions = "atexit_sleep_ms=0"
+
 // TestMain lets this test binary be srcproof: the scripts run it as a process of its own, with real streams and signals.
 func TestMain(m *testing.M) {
+	// Under the race detector every process would sleep for a second at its end.
+	if err := os.Setenv("GORACE", raceOptions); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"srcproof": main})
 }
 
@@ -40,6 +46,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CAPTURES", captures)
+			env.Setenv("GORACE", raceOptions)
 			env.Setenv("COLUMNS", "")
 			env.Setenv("NO_COLOR", "")
 			env.Setenv("TERM", "xterm")

@@ -18,11 +18,13 @@ var ErrSchema = errors.New("not a record of schema " + Schema)
 // Decode reads a Record that WriteJSON wrote. It errs on other JSON, on another schema, on more than MaxSize bytes, on a
 // record that was cut, and on anything behind it. Fields that it does not know are skipped: fields are added under one
 // schema.
-func Decode(r io.Reader) (*Record, error) {
-	limited := &io.LimitedReader{R: r, N: MaxSize + 1}
+func Decode(r io.Reader) (*Record, error) { return decodeWithin(r, MaxSize) }
+
+func decodeWithin(r io.Reader, size int64) (*Record, error) {
+	limited := &io.LimitedReader{R: r, N: size + 1}
 	rec, err := decode(json.NewDecoder(limited))
 	if limited.N <= 0 {
-		return nil, fmt.Errorf("read record: larger than %d MiB; save one with fewer requests (--request)", MaxSize>>20)
+		return nil, fmt.Errorf("read record: larger than %d bytes; save one with fewer requests (--request)", size)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read record: %w", err)

@@ -56,14 +56,17 @@ func cutMiddle(s string, width int) string {
 		}
 		tail -= n
 	}
+	for tail < len(s) { // a mark without the character that it belongs to would sit on the ellipsis
+		r, n := utf8.DecodeRuneInString(s[tail:])
+		if runeColumns(r) > 0 {
+			break
+		}
+		tail += n
+	}
 	return s[:head] + ellipsis + s[tail:]
 }
 
-// pad fills s with blanks up to width columns.
-func pad(s string, width int) string { return s + blanks(width-columns(s)) }
-
-func padLeft(s string, width int) string { return blanks(width-columns(s)) + s }
-
+// blanks returns n blanks, none if n is negative.
 func blanks(n int) string { return strings.Repeat(" ", max(n, 0)) }
 
 // maxParagraph is the longest paragraph in columns; a name out of a file may be 64 KiB long.

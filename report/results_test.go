@@ -171,7 +171,7 @@ func after(t testing.TB) *analyze.Result {
 			Tuple: podTuple, Way: analyze.Outbound, Client: end(pod, 54670, podRole), Server: end(server, 80, otherRole),
 			Egress: endp(node, 31337, nodeRole), Source: analyze.NodeSNATed, Basis: analyze.BasisTranslation,
 			Outcome: analyze.HandshakeCompleted, ConnState: "SF", History: "ShADadFf", Completed: true, StoppedAt: analyze.StopNone,
-			Reasons: []analyze.Reason{"the SYN came In on if7 from 172.16.0.13:54670 and left Out on if2 as 10.10.0.3:31337, 52 us later"},
+			Reasons: []analyze.Reason{"the SYN came In on if7 from 172.16.0.13:54670 and left Out on if2 as 10.10.0.3:31337, 52 us later (joined by TCP ISN, timestamp, IP ID; exact)"},
 			First:   at("09:46:38.001"), Last: at("09:46:38.42"), Handshake: 2_345_678, RequestsSent: 6, RepliesSeen: 5, Opening: 4711,
 			Joins: []analyze.Join{{From: "pod", To: "egress", Basis: []string{"TCP ISN", "timestamp", "IP ID"}, Confidence: analyze.Exact}},
 			Frames: []analyze.FrameRef{
@@ -309,6 +309,7 @@ func long(testing.TB) *analyze.Result {
 			Reasons:  []analyze.Reason{"an ICMPv6 error, administratively prohibited, came from 2001:db8:1111:2222:ffff:ffff:ffff:fffe, which is not the server"},
 			Unknown:  []analyze.Unknown{{Field: "direction", Reason: "no-facts", Text: "no fact says what " + dst.String() + " is", Settle: "kubectl get nodes,pods -A -o json"}},
 			Findings: []string{"no-return-route"},
+			Frames:   []analyze.FrameRef{{Frame: 2, Time: at("23:59:59"), Iface: 0, Direction: wire.DirOut, Leg: analyze.LegEgress, What: "SYN"}},
 		}},
 		Findings: []analyze.Finding{{
 			Code: "no-return-route", Severity: 1, Title: "A router on the way refuses the request of " + client.String() + " to " + dst.String() + ".",

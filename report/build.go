@@ -1,0 +1,319 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/srcproof/srcproof/analyze"
+	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// New makes the record of a result. It reads no clock and keeps nothing of res.
+func New(res *analyze.Result, tool Tool) *Record {
+	b := builder{
+		res:   res,
+		addrs: make(map[wire.Addr]string),
+		names: make([][]Maybe, len(res.Captures)),
+	}
+	r := &Record{
+		Schema:   Schema,
+		Tool:     Tool{Version: tool.Version, Args: append([]string{}, tool.Args...)},
+		Facts:    factsOf(res.Facts),
+		Captures: make([]Capture, len(res.Captures)),
+		Requests: make([]Request, len(res.Requests)),
+		Findings: make([]Finding, len(res.Findings)),
+		Sources:  make([]Source, len(res.Sources)),
+		Carriers: make([]Carrier, len(res.Carriers)),
+		Summary:  summaryOf(res),
+	}
+	for i := range res.Captures {
+		b.capture(&r.Captures[i], i)
+	}
+	for i := range res.Requests {
+		b.request(&r.Requests[i], &res.Requests[i])
+	}
+	for i := range res.Findings {
+		f := &res.Findings[i]
+		ids := make([]string, 0, len(f.Requests))
+		for _, n := range f.Requests {
+			ids = append(ids, r.Requests[n].ID)
+		}
+		r.Findings[i] = Finding{
+			Code: f.Code, Title: f.Title, Severity: f.Severity, Requests: ids,
+			Observed: linesOf(f.Observed), Reading: linesOf(f.Reading), Next: linesOf(f.Next),
+		}
+	}
+	for i, s := range res.Sources {
+		r.Sources[i] = Source{
+			Addr: b.addr(s.Addr), Role: s.Role.Kind.String(), Name: Maybe(s.Role.Name), Requests: s.Requests, Packets: s.Packets,
+		}
+	}
+	for i, c := range res.Carriers {
+		r.Carriers[i] = Carrier{
+			Tunnel: c.Tunnel.String(), Capture: c.Capture, Proto: c.Tuple.Proto.String(), Packets: c.Packets, Opaque: c.Opaque,
+			Src: b.addr(c.Tuple.Src), SrcPort: b.port(c.Tuple.SrcPortOrEchoID, c.Tuple.Proto.HasPorts()),
+			Dst: b.addr(c.Tuple.Dst), DstPort: b.port(c.Tuple.DstPortOrEchoID, c.Tuple.Proto.HasPorts()),
+		}
+	}
+	return r
+}
+
+func factsOf(f *cluster.Facts) Facts {
+	out := Facts{Given: []Given{}, Warnings: []Warning{}}
+	for _, g := range f.Given() {
+		out.Given = append(out.Given, Given{Flag: g.Flag, Value: g.Value})
+	}
+	for _, w := range f.Warnings() {
+		out.Warnings = append(out.Warnings, Warning{Code: w.Code, Text: w.Text, Names: append([]string{}, w.Names...)})
+	}
+	return out
+}
+
+func summaryOf(res *analyze.Result) Summary {
+	s := Summary{
+		Requests:    uint64(len(res.Requests)),
+		BySource:    make(map[string]uint64),
+		ByOutcome:   make(map[string]uint64),
+		ByStoppedAt: make(map[string]uint64),
+		Limits:      append([]string{}, res.Limits...),
+	}
+	for v := analyze.SourceUnknown; v <= analyze.NotSent; v++ {
+		s.BySource[v.String()] = 0
+	}
+	for v := analyze.OutcomeUnknown; v <= analyze.ReplyOnly; v++ {
+		s.ByOutcome[v.String()] = 0
+	}
+	for v := analyze.StopUnknown; v <= analyze.StopNodeIn; v++ {
+		s.ByStoppedAt[v.String()] = 0
+	}
+	for i := range res.Requests {
+		q := &res.Requests[i]
+		s.BySource[q.Source.String()]++
+		s.ByOutcome[q.Outcome.String()]++
+		s.ByStoppedAt[q.StoppedAt.String()]++
+	}
+	return s
+}
+
+// builder makes the parts of a Record. Strings of addresses are shared, and small slices are cut from large ones: a
+// capture of a busy node has hundreds of thousands of requests.
+type builder struct {
+	res   *analyze.Result
+	addrs map[wire.Addr]string
+	names [][]Maybe // per capture, per interface
+
+	frames slab[Frame]
+	legs   slab[Leg]
+	points slab[Point]
+	ends   slab[Endpoint]
+	ports  slab[uint16]
+	counts slab[uint64]
+	texts  slab[string]
+}
+
+// slab cuts small slices from large ones.
+type slab[T any] struct{ free []T }
+
+func (s *slab[T]) take(n int) []T {
+	const chunk = 1024
+	if n > len(s.free) {
+		s.free = make([]T, max(n, chunk))
+	}
+	out := s.free[:n:n]
+	s.free = s.free[n:]
+	return out
+}
+
+func (s *slab[T]) put(v T) *T {
+	p := &s.take(1)[0]
+	*p = v
+	return p
+}
+
+func (b *builder) addr(a wire.Addr) string {
+	s, ok := b.addrs[a]
+	if !ok {
+		s = a.String()
+		b.addrs[a] = s
+	}
+	return s
+}
+
+func (b *builder) port(p uint16, has bool) *uint16 {
+	if !has {
+		return nil
+	}
+	return b.ports.put(p)
+}
+
+func (b *builder) frameNumber(n uint64) *uint64 {
+	if n == 0 {
+		return nil
+	}
+	return b.counts.put(n)
+}
+
+func (b *builder) endpoint(e analyze.Endpoint) Endpoint {
+	return Endpoint{
+		Addr: b.addr(e.Addr), Port: b.port(e.Port, e.HasPort), Role: e.Role.Kind.String(), Name: Maybe(e.Role.Name),
+		Node: Maybe(e.Role.Node), Fact: Maybe(e.Role.Fact), Exact: e.Role.Exact, HostNetwork: e.Role.HostNetwork,
+		Reused: e.Role.Reused,
+	}
+}
+
+func (b *builder) endpointIf(e *analyze.Endpoint) *Endpoint {
+	if e == nil {
+		return nil
+	}
+	return b.ends.put(b.endpoint(*e))
+}
+
+// iface returns the name to show of an interface, "" if there is none.
+func (b *builder) iface(capture int, iface uint32) Maybe {
+	if capture < 0 || capture >= len(b.names) || int64(iface) >= int64(len(b.names[capture])) {
+		return ""
+	}
+	return b.names[capture][iface]
+}
+
+func (b *builder) capture(out *Capture, i int) {
+	in := &b.res.Captures[i]
+	s := &in.Summary
+	*out = Capture{
+		File: in.File, Label: Maybe(in.Label), SHA256: Maybe(in.SHA256), Side: in.Side.String(), Format: s.Format,
+		LinkTypes: append([]uint32{}, s.LinkTypes...), Interfaces: make([]Interface, len(s.Interfaces)),
+		AllInterfaces: s.AllInterfaces, SnapLen: nonZero(s.SnapLen), Packets: s.Frames, Bytes: s.Bytes,
+		Transmissions: in.Transmitted, Complete: s.Complete, Damage: Maybe(in.DamageText), Dropped: known(s.Dropped, s.HasDropped),
+		CutPackets: s.CutFrames, LetGo: in.LetGo, Skipped: make(map[string]uint64),
+		Notes:  append(append([]string{}, s.Notes...), in.Notes...),
+		Window: Window{From: TimeOf(s.First), To: TimeOf(s.Last), Basis: "packets"},
+	}
+	// A stated filter beats the recorded one: the person knows what the file left out.
+	switch {
+	case in.HasStated:
+		out.Filter, out.FilterBasis = known(in.StatedFilter, true), "stated"
+	case s.HasFilter:
+		out.Filter, out.FilterBasis = known(s.Filter, true), "recorded"
+	}
+	if s.First == wire.NoTime || s.Last == wire.NoTime {
+		out.Window = Window{Basis: "none"}
+	}
+	for k, n := range s.Skipped {
+		if n > 0 {
+			out.Skipped[wire.Skip(k).String()] += n
+		}
+	}
+	b.names[i] = make([]Maybe, len(s.Interfaces))
+	for k := range s.Interfaces {
+		f := &s.Interfaces[k]
+		name := f.Name
+		if name == "" && f.HasIndex {
+			name = "if" + strconv.FormatUint(uint64(f.Index), 10)
+		}
+		if k < len(in.InterfaceNames) && in.InterfaceNames[k] != "" {
+			name = in.InterfaceNames[k]
+		}
+		b.names[i][k] = Maybe(name)
+		out.Interfaces[k] = Interface{
+			Name: Maybe(name), Description: Maybe(f.Description), Index: known(f.Index, f.HasIndex), LinkType: f.LinkType,
+			SnapLen: nonZero(f.SnapLen), Filter: known(f.Filter, f.HasFilter), Loopback: f.Loopback, Packets: f.Packets,
+			Dropped: known(f.Dropped, f.HasDropped),
+		}
+	}
+}
+
+func known[T any](v T, has bool) *T {
+	if !has {
+		return nil
+	}
+	return &v
+}
+
+func nonZero[T comparable](v T) *T {
+	var zero T
+	return known(v, v != zero)
+}
+
+func (b *builder) request(out *Request, in *analyze.Request) {
+	*out = Request{
+		ID: requestID(in), Proto: in.Tuple.Proto.String(), Direction: in.Way.String(),
+		Client: b.endpoint(in.Client), Server: b.endpoint(in.Server),
+		Backend: b.endpointIf(in.Backend), Egress: b.endpointIf(in.Egress), Far: b.endpointIf(in.Far), FarServer: b.endpointIf(in.FarServer),
+		EchoID: b.port(in.Tuple.SrcPortOrEchoID, in.Tuple.IsEcho()),
+		Source: in.Source.String(), SourceBasis: in.Basis.String(), Outcome: in.Outcome.String(),
+		ConnState: Maybe(in.ConnState), History: Maybe(in.History), Completed: in.Completed, StoppedAt: in.StoppedAt.String(),
+		Unknown: make([]Unknown, len(in.Unknown)), Reasons: b.texts.take(len(in.Reasons)),
+		First: TimeOf(in.First), Last: TimeOf(in.Last), Handshake: known(in.Handshake, in.Handshake >= 0),
+		RequestsSent: in.RequestsSent, RepliesSeen: in.RepliesSeen, Retransmissions: in.Retransmissions,
+		Join: make([]Join, len(in.Joins)), Frames: b.frames.take(len(in.Frames)), Findings: append([]string{}, in.Findings...),
+		Legs: b.legs.take(len(in.Legs)),
+	}
+	for i, u := range in.Unknown {
+		out.Unknown[i] = Unknown{Field: u.Field, Reason: u.Reason, Text: u.Text, Settle: Maybe(u.Settle)}
+	}
+	for i, s := range in.Reasons {
+		out.Reasons[i] = string(s)
+	}
+	if a := in.ICMP; a != nil {
+		out.ICMP = &ICMP{
+			About: a.About.String(), From: b.addr(a.From), FromRole: a.FromRole.Kind.String(), FromName: Maybe(a.FromRole.Name),
+			Type: a.Type, Code: a.Code, MTU: nonZero(a.MTU), Text: analyze.ErrorText(!a.V6, a.Type, a.Code),
+		}
+	}
+	for i, j := range in.Joins {
+		out.Join[i] = Join{From: j.From, To: j.To, Basis: append([]string{}, j.Basis...), Confidence: j.Confidence.String()}
+	}
+	for i, f := range in.Frames {
+		out.Frames[i] = Frame{
+			Capture: f.Capture, Frame: f.Frame, Time: TimeOf(f.Time), Interface: b.iface(f.Capture, f.Iface),
+			Direction: f.Direction.String(), Leg: f.Leg.String(), What: f.What,
+		}
+	}
+	for i := range in.Legs {
+		b.leg(&out.Legs[i], &in.Legs[i])
+	}
+}
+
+func (b *builder) leg(out *Leg, in *analyze.Leg) {
+	t := in.Tuple
+	*out = Leg{
+		Leg: in.Kind.String(), Capture: in.Capture, Sent: in.Sent, Replies: in.Replies, TTL: nonZero(in.TTL),
+		Src: b.addr(t.Src), SrcPort: b.port(t.SrcPortOrEchoID, t.Proto.HasPorts()),
+		Dst: b.addr(t.Dst), DstPort: b.port(t.DstPortOrEchoID, t.Proto.HasPorts()),
+		EchoID: b.port(t.SrcPortOrEchoID, t.IsEcho()), Points: b.points.take(len(in.Points)),
+	}
+	for i := range in.Points {
+		p := &in.Points[i]
+		out.Points[i] = Point{
+			Interface: b.iface(in.Capture, p.Iface), VLANs: vlans(p.VLAN), Depth: p.Depth,
+			RequestDirection: p.RequestDir.String(), ReplyDirection: p.ReplyDir.String(), Sent: p.Sent, Replies: p.Replies,
+			FirstRequest: b.frameNumber(p.FirstRequest), FirstReply: b.frameNumber(p.FirstReply),
+		}
+	}
+}
+
+// vlans unpacks wire.Packet's stack of tags: 12 bits each (IEEE 802.1Q), innermost lowest.
+func vlans(stack uint32) []uint32 {
+	out := []uint32{}
+	for ; stack != 0; stack >>= 12 {
+		out = append(out, stack&0xfff)
+	}
+	return out
+}
+
+// requestID is a digest of protocol, client, server and opening: the same request has the same id in every run, and in
+// every capture that shows it.
+func requestID(r *analyze.Request) string {
+	var buf [64]byte
+	b := append(buf[:0], byte(r.Tuple.Proto), r.Tuple.Query)
+	b = append(b, r.Tuple.Src[:]...)
+	b = append(b, r.Tuple.Dst[:]...)
+	b = binary.BigEndian.AppendUint16(b, r.Tuple.SrcPortOrEchoID)
+	b = binary.BigEndian.AppendUint16(b, r.Tuple.DstPortOrEchoID)
+	b = binary.BigEndian.AppendUint64(b, r.Opening)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}

@@ -1,0 +1,253 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// maxName is how much is shown of a file's name, maxAddr of an address: an address out of a packet is never longer, one
+// out of a saved record may be anything.
+const (
+	maxName  = 48
+	maxLabel = 20
+	maxAddr  = 48
+)
+
+// table writes the rows on one line each, or, where names and addresses do not leave the room, on a line and a second
+// one below it: an address is the answer here and is never cut.
+func (p *page) table(rec *Record, rs []row) {
+	withStops := slices.ContainsFunc(rs, func(r row) bool { return stops(r.stopped) })
+	head := []cell{{text: "SOURCE"}, {text: "OUTCOME"}}
+	if withStops {
+		head = append(head, cell{text: "STOPPED AT"})
+	}
+	head = append(head, cell{text: "REQUESTS", right: true})
+	verdicts := [][]cell{head}
+	for i := range rs {
+		r := &rs[i]
+		style := p.odd
+		switch {
+		case r.rank < rankOdd:
+			style = p.bad
+		case r.rank >= rankOrdinary:
+			style = p.good
+		}
+		line := []cell{{text: word(r.source), style: style}, {text: word(r.outcome), style: style}}
+		if withStops {
+			line = append(line, cell{text: word(r.stopped), style: style})
+		}
+		verdicts = append(verdicts, append(line, cell{text: number(r.count), right: true}))
+	}
+	for _, form := range []struct {
+		egress    string
+		nameWidth int
+	}{{"LEFT THE NODE AS", 40}, {"LEFT THE NODE AS", 28}, {"LEFT THE NODE AS", 20}, {"LEFT AS", 20}} {
+		lines := [][]cell{append(slices.Clone(verdicts[0]), cell{text: "CLIENT"}, cell{text: form.egress}, cell{text: "SERVER"})}
+		for i := range rs {
+			lines = append(lines, append(slices.Clone(verdicts[i+1]), cell{text: rs[i].clientWords(rec, form.nameWidth)},
+				cell{text: rs[i].egressWords()}, cell{text: rs[i].serverWords(rec, form.nameWidth)}))
+		}
+		widths, sum := tableWidth(lines)
+		if sum > p.width {
+			continue
+		}
+		for _, line := range lines {
+			p.line(line, widths)
+		}
+		return
+	}
+	below := make([][]cell, len(rs))
+	aligned := true
+	for i := range rs {
+		r := &rs[i]
+		client := p.fit("client ", func(n int) string { return r.clientWords(rec, n) })
+		server := p.fit("server ", func(n int) string { return r.serverWords(rec, n) })
+		below[i] = append(append(client, cell{text: leftAs(r.egressWords())}), server...)
+		aligned = aligned && len(below[i]) == 3
+	}
+	widths, _ := tableWidth(verdicts)
+	var belowWidths []int
+	if aligned {
+		var sum int
+		belowWidths, sum = tableWidth(below)
+		aligned = stackIndent-2+sum <= p.width
+	}
+	p.line(verdicts[0], widths)
+	for i, line := range verdicts[1:] {
+		p.line(line, widths)
+		if aligned {
+			_, _ = p.w.WriteString(blanks(stackIndent - 2))
+			p.line(below[i], belowWidths)
+		} else {
+			p.flow(below[i])
+		}
+	}
+}
+
+func leftAs(egress string) string {
+	switch egress {
+	case "never left", "stayed local":
+		return egress
+	case "not seen":
+		return "not seen leaving"
+	}
+	return "left as " + egress
+}
+
+// stackIndent is where the second line of a row begins.
+const stackIndent = 4
+
+// fit writes an end of a request behind a label, its name cut until both fit a line. Where an address leaves no room for
+// what it is, that is a cell of its own.
+func (p *page) fit(label string, words func(nameWidth int) string) []cell {
+	for n := maxName; n >= 16; n -= 8 {
+		if s := label + words(n); stackIndent+columns(s) <= p.width {
+			return []cell{{text: s}}
+		}
+	}
+	addr, role, _ := strings.Cut(words(maxName), " (")
+	if role != "" {
+		role = "(" + role
+	}
+	return []cell{{text: shown(label+addr, p.width-stackIndent)}, {text: shown(role, p.width-stackIndent)}}
+}
+
+// word is a verdict's word; one out of a saved record may be anything.
+func word(s string) string { return shown(s, 20) }
+
+func address(s string) string { return shown(s, maxAddr) }
+
+// shown escapes s and cuts it to width; blanks at its ends would be mistaken for the table's.
+func shown(s string, width int) string { return strings.TrimSpace(cutMiddle(Escape(s), width)) }
+
+// roleWords says what an address is, "" where nothing is known or nothing is worth the room.
+func roleWords(role, name string, isExact, hostNetwork, reused bool, nameWidth int) string {
+	var s string
+	switch role {
+	case "pod", "service":
+		s = role
+	case "node":
+		s = role
+		if !isExact {
+			s = "in the node range"
+		}
+	default:
+		return ""
+	}
+	if name != "" {
+		s += " " + shown(name, nameWidth)
+	}
+	if hostNetwork {
+		s += ", hostNetwork"
+	}
+	if reused {
+		s += ", address reused"
+	}
+	return s
+}
+
+func inParentheses(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+func (r *row) clientWords(rec *Record, nameWidth int) string {
+	if r.client == "" && len(r.clients.seen) != 1 {
+		return r.clients.words(roleNoun(r.role))
+	}
+	c := &rec.Requests[r.first].Client
+	addr := address(c.Addr)
+	if r.detail == single {
+		addr = address(addrPort(c.Addr, c.Port))
+	}
+	return addr + inParentheses(roleWords(c.Role, string(c.Name), c.Exact, c.HostNetwork, c.Reused, nameWidth))
+}
+
+func roleNoun(role string) string {
+	switch role {
+	case "pod", "node", "service":
+		return role
+	}
+	return "address"
+}
+
+func (r *row) egressWords() string {
+	if r.rowKey.egress != "" {
+		return address(r.rowKey.egress)
+	}
+	return address(r.egress.words("address"))
+}
+
+func (r *row) serverWords(rec *Record, nameWidth int) string {
+	s := &rec.Requests[r.first].Server
+	proto := word(r.proto)
+	if r.server != "" || len(r.servers.seen) == 1 {
+		addr := address(s.Addr)
+		if len(r.ports.seen) > 1 {
+			return addr + ", " + r.ports.words("port") + " " + proto
+		}
+		return address(addrPort(s.Addr, s.Port)) + " " + proto + inParentheses(roleWords(s.Role, string(s.Name), s.Exact, s.HostNetwork, s.Reused, nameWidth))
+	}
+	addrs := r.servers.words("server")
+	switch len(r.ports.seen) {
+	case 0:
+		return addrs + " " + proto
+	case 1:
+		return addrs + " :" + r.ports.words("port") + " " + proto
+	}
+	return addrs + ", " + r.ports.words("port") + " " + proto
+}
+
+// rest says what the table does not show, and how to see it.
+func (p *page) rest(rs []row, leftRows int, leftRequests uint64) {
+	const how = "all: --all or -o json; one: --request 'PROTO SRC > DST:PORT'"
+	switch {
+	case leftRows > 0:
+		p.paragraph(2, count(uint64(leftRows), "more row")+" ("+count(leftRequests, "request")+") not shown; "+how, nil)
+	case slices.ContainsFunc(rs, func(r row) bool { return r.detail > exact }):
+		p.paragraph(2, "grouped to fit; "+how, nil)
+	}
+}
+
+func (p *page) sources(rec *Record) {
+	if len(rec.Sources) < 2 && (len(rec.Sources) == 0 || !p.opt.Verbose) {
+		return
+	}
+	list := slices.Clone(rec.Sources)
+	slices.SortStableFunc(list, func(a, b Source) int { return cmp.Compare(b.Requests, a.Requests) })
+	var more []Source
+	if len(list) > maxSources && !p.opt.ShowAll {
+		list, more = list[:maxSources], list[maxSources:]
+	}
+	lines := [][]cell{{{text: "LEFT THE NODE AS"}, {text: "REQUESTS", right: true}, {text: "PACKETS", right: true}}}
+	for _, s := range list {
+		lines = append(lines, []cell{
+			{text: address(s.Addr) + inParentheses(roleWords(s.Role, string(s.Name), true, false, false, 28))},
+			{text: number(s.Requests), right: true},
+			{text: number(s.Packets), right: true},
+		})
+	}
+	if len(more) > 0 {
+		var requests, packets uint64
+		for _, s := range more {
+			requests, packets = requests+s.Requests, packets+s.Packets
+		}
+		lines = append(lines, []cell{
+			{text: count(uint64(len(more)), "more address")}, {text: number(requests), right: true}, {text: number(packets), right: true},
+		})
+	}
+	p.blank()
+	widths, sum := tableWidth(lines)
+	if over := sum - p.width; over > 0 { // a long name; counts are never that long
+		widths[0] -= over
+		for _, line := range lines {
+			line[0].text = shown(line[0].text, widths[0])
+		}
+	}
+	for _, line := range lines {
+		p.line(line, widths)
+	}
+}

@@ -152,7 +152,8 @@ func scriptCapture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	comment, err := strconv.Unquote(`"` + args[2] + `"`)
 	ts.Check(err)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), pcapngSYN(name, comment), 0o666))
+	header, packet := pcapngSYN(name, comment)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), append(header, packet...), 0o666))
 }
 
 // head N IN OUT: writes the first N bytes of a file.
@@ -172,18 +173,17 @@ func scriptHead(ts *testscript.TestScript, neg bool, args []string) {
 
 // pcapngSYN is a capture in pcapng (draft-ietf-opsawg-pcapng section 4), little endian: a section, an interface of
 // Ethernet, and one packet.
-func pcapngSYN(ifName, comment string) []byte {
+func pcapngSYN(ifName, comment string) (header, packet []byte) {
 	le := binaryLE{}
-	var b []byte
-	b = append(b, le.block(0x0a0d0d0a, le.u32(0x1a2b3c4d), le.u16(1), le.u16(0), []byte("\xff\xff\xff\xff\xff\xff\xff\xff"), le.options(1, comment))...)
-	b = append(b, le.block(1, le.u16(1), le.u16(0), le.u32(0), le.options(2, ifName))...)
+	header = append(header, le.block(0x0a0d0d0a, le.u32(0x1a2b3c4d), le.u16(1), le.u16(0), []byte("\xff\xff\xff\xff\xff\xff\xff\xff"), le.options(1, comment))...)
+	header = append(header, le.block(1, le.u16(1), le.u16(0), le.u32(0), le.options(2, ifName))...)
 	frame := bytes.Join([][]byte{
 		{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00},                                            // Ethernet: IPv4
 		{0x45, 0, 0, 40, 0x12, 0x34, 0x40, 0, 63, 6, 0, 0, 172, 16, 0, 13, 10, 20, 0, 10},           // IPv4: 172.16.0.13 > 10.20.0.10, ttl 63
 		{0xa8, 0x44, 0, 80, 0x01, 0x02, 0x03, 0x04, 0, 0, 0, 0, 0x50, 0x02, 0xfa, 0xf0, 0, 0, 0, 0}, // TCP: 43076 > 80, SYN
 	}, nil)
 	const micros = 1_796_038_783_752_004
-	return append(b, le.block(6, le.u32(0), le.u32(micros>>32), le.u32(micros&0xffffffff), le.u32(len(frame)), le.u32(len(frame)), le.pad(frame), le.options(1, comment))...)
+	return header, le.block(6, le.u32(0), le.u32(micros>>32), le.u32(micros&0xffffffff), le.u32(len(frame)), le.u32(len(frame)), le.pad(frame), le.options(1, comment))
 }
 
 // binaryLE writes pcapng's parts in little endian.

@@ -477,7 +477,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-type portFilter struct{ asked []uint32 }
+type portFilter struct{}
 
 func (*portFilter) Match(linkType uint32, frame []byte, wireLen int) bool {
 	return linkType == linkEthernet && wireLen >= len(frame) && be16(frame[12:]) == etherIPv6

@@ -11,7 +11,8 @@ import "strings"
 
 // linkWords are the words of a filter expression that look below the network layer. For a capture of the "any" device
 // in its second format libpcap's Go binding cannot compile at all (its link types are one byte), so that expressions are
-// compiled for raw IP: these words would then be refused, or, worse, be compiled to something else.
+// compiled for raw IP: these words would then be refused, or, worse, be compiled to something else ("inbound" is taken
+// to mean what the kernel says of a live packet).
 var linkWords = []string{
 	"ether", "link", "fddi", "tr", "wlan", "vlan", "mpls", "pppoed", "pppoes", "inbound", "outbound", "ifindex", "gateway",
 }

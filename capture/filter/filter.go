@@ -18,6 +18,8 @@ const (
 	snapLen = 262144
 
 	dltRaw   = 12 // libpcap's number for raw IP on Linux; files say 101
+	linkNull = 0
+	linkLoop = 108
 	linkSLL2 = 276
 	sll2Len  = 20
 
@@ -84,20 +86,46 @@ func (f *Filter) Match(linkType uint32, frame []byte, wireLen int) bool {
 		}
 		return false
 	}
-	if linkType == linkSLL2 {
-		if len(frame) < sll2Len {
-			return false
-		}
-		if t := binary.BigEndian.Uint16(frame); t != etherIPv4 && t != etherIPv6 {
-			return false
-		}
+	if asRaw(linkType) {
+		frame = network(linkType, frame)
 		// wireLen stays the frame's: "len", "less" and "greater" count the link layer's header.
-		frame = frame[sll2Len:]
 	}
 	if len(frame) == 0 {
 		return false // gopacket takes the address of the first byte
 	}
 	return p.bpf.Matches(gopacket.CaptureInfo{CaptureLength: len(frame), Length: wireLen}, frame)
+}
+
+// asRaw tells whether a link type's frames are filtered from the network layer on, by an expression that is compiled for
+// raw IP: SLL2, for which the binding cannot compile, and BSD's loopback types, whose address family for IPv6 libpcap takes
+// to be this host's unless it reads the file itself (gencode.c, gen_linktype).
+func asRaw(linkType uint32) bool {
+	return linkType == linkSLL2 || linkType == linkNull || linkType == linkLoop
+}
+
+// network returns the IP packet of a frame whose link type is filtered as raw IP, nil if it is none.
+func network(linkType uint32, frame []byte) []byte {
+	if linkType == linkSLL2 {
+		if len(frame) < sll2Len {
+			return nil
+		}
+		if t := binary.BigEndian.Uint16(frame); t != etherIPv4 && t != etherIPv6 {
+			return nil
+		}
+		return frame[sll2Len:]
+	}
+	if len(frame) < 4 {
+		return nil
+	}
+	family := binary.BigEndian.Uint32(frame)
+	if family > 0xffff { // the capturing host's byte order
+		family = binary.LittleEndian.Uint32(frame)
+	}
+	switch family {
+	case 2, 10, 23, 24, 28, 30: // AF_INET; AF_INET6 of Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin
+		return frame[4:]
+	}
+	return nil
 }
 
 // program finds the program for a link type, or compiles it. There are a few link types at most: a slice is faster than
@@ -111,9 +139,9 @@ func (f *Filter) program(linkType uint32) *program {
 	p := program{linkType: linkType}
 	switch {
 	case f.expr == "":
-	case linkType == linkSLL2:
+	case asRaw(linkType):
 		if w := linkWord(f.expr); w != "" {
-			p.err = fmt.Errorf("filter %q: %q looks at the link layer, which cannot be filtered in a capture of the \"any\" device (link type SLL2): leave it out", f.expr, w)
+			p.err = fmt.Errorf("filter %q: %q looks at the link layer, which cannot be filtered in a capture of %s: leave it out", f.expr, w, linkName(linkType))
 			break
 		}
 		p.bpf, p.err = f.compile(dltRaw)
@@ -129,6 +157,13 @@ func (f *Filter) program(linkType uint32) *program {
 	}
 	f.programs = append(f.programs, p)
 	return &f.programs[len(f.programs)-1]
+}
+
+func linkName(linkType uint32) string {
+	if linkType == linkSLL2 {
+		return `the "any" device (link type SLL2)`
+	}
+	return "a BSD loopback device"
 }
 
 // errNothing is libpcap's finding that an expression matches no packet of a link type: "arp" where all is IP. tcpdump

@@ -118,10 +118,13 @@ func atMostOne(what string) cobra.PositionalArgs {
 func flagError(cmd *cobra.Command, err error) error {
 	lists := cmd.CommandPath() + " --help lists the flags"
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		if group := missing.GetSpecifiedShortnames(); group != "" {
-			return unknownShorthand(cmd, missing.GetSpecifiedName(), lists)
+		name := missing.GetSpecifiedName()
+		if missing.GetSpecifiedShortnames() != "" {
+			name = "-" + name
+		} else {
+			name = "--" + name
 		}
-		return unknownWord("flag", "--"+missing.GetSpecifiedName(), longFlags(cmd), lists)
+		return unknownWord("flag", name, longFlags(cmd), cmp.Or(habit(cmd, name), lists))
 	}
 	if empty, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return &usageError{what: flagName(empty.GetFlag()) + " needs a value", hint: lists}
@@ -132,15 +135,17 @@ func flagError(cmd *cobra.Command, err error) error {
 	return &usageError{what: err.Error(), hint: lists}
 }
 
-// unknownShorthand knows the letters that people's fingers know from tcpdump.
-func unknownShorthand(cmd *cobra.Command, letter, hint string) error {
-	switch letter {
-	case "r":
-		hint = "files are named without a flag: " + cmd.CommandPath() + " FILE"
-	case "n":
-		hint = "addresses and ports are always printed as numbers"
+// habit is the hint for a flag that fingers know from tcpdump or from other tools, "" for others.
+func habit(cmd *cobra.Command, flag string) string {
+	switch flag {
+	case "-r":
+		return "files are named without a flag: " + cmd.CommandPath() + " FILE"
+	case "-n":
+		return "addresses and ports are always printed as numbers"
+	case "--version", "-V":
+		return program + " version prints it"
 	}
-	return &usageError{what: "unknown flag -" + letter, hint: hint}
+	return ""
 }
 
 // unknownWord is the error for a word that is none of those known; if one is near, it is the hint.

@@ -265,6 +265,25 @@ func TestRoundTripText(t *testing.T) {
 	}
 }
 
+// TestLinesStayLines: a name with a line break in a sentence must not become a line of its own in a saved record, where two
+// blanks in front would make it a command to paste.
+func TestLinesStayLines(t *testing.T) {
+	res := before(t)
+	f := &res.Findings[0]
+	f.Observed, f.Reading, f.Next = []string{"seen on " + evil}, []string{evil}, []string{"look at " + evil}
+	again, err := Decode(bytes.NewReader(encode(t, New(res, tool))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := again.Findings[0]
+	if len(got.Observed) != 1 || len(got.Reading) != 1 || len(got.Next) != 1 {
+		t.Errorf("three sentences became %q, %q, %q", got.Observed, got.Reading, got.Next)
+	}
+	if _, command := splitCommand(got.Next[0]); command != "" {
+		t.Errorf("a name became the command %q", command)
+	}
+}
+
 func TestJSONL(t *testing.T) {
 	rec := New(before(t), tool)
 	var types []string

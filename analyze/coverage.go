@@ -227,6 +227,52 @@ func (c *common) keeps(m *missing) bool {
 	return true
 }
 
+// seenAs is how an address occurs in a capture.
+type seenAs uint8
+
+const (
+	asSource seenAs = 1 << iota
+	asDestination
+	leavingNode // source of an outgoing packet on an interface that is not a Pod's
+)
+
+// occurrences tells of every address how it occurs. A filter of the form "not host A", "not src A" drops what otherwise has
+// all that the file's packets have in common; an address that occurs as the missing packet would carry it rules that out.
+func (a *analysis) occurrences() map[wire.Addr]seenAs {
+	if a.occurs != nil {
+		return a.occurs
+	}
+	a.occurs = make(map[wire.Addr]seenAs)
+	for i := 1; i < len(a.t.flows); i++ {
+		f := &a.t.flows[i]
+		for s := range 2 {
+			if f.dir[s].packets == 0 {
+				continue
+			}
+			a.occurs[f.key.end[s]] |= asSource
+			a.occurs[f.key.end[1-s]] |= asDestination
+			for n := f.taps.head; n != 0; n = a.t.taps[n].next {
+				tp := &a.t.taps[n]
+				if tp.seen[s] == wire.DirOut && int(tp.iface) < len(a.host.ifaces) && !a.host.ifaces[tp.iface].podSide {
+					a.occurs[f.key.end[s]] |= leavingNode
+				}
+			}
+		}
+	}
+	return a.occurs
+}
+
+// nodeLeaves tells whether some packet left the node with an address of the node.
+func (a *analysis) nodeLeaves(v4 bool) bool {
+	occurs := a.occurrences()
+	for addr := range a.thisNode {
+		if addr.Is4() == v4 && occurs[addr]&leavingNode != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // absent tells whether the capture would hold the missing packet if it had been there; the gap says why not.
 func (a *analysis) absent(m *missing) gap {
 	s := &a.info.Summary
@@ -253,6 +299,13 @@ func (a *analysis) absent(m *missing) gap {
 		}
 	}
 	if !a.common.keeps(m) {
+		return gapFilter
+	}
+	occurs := a.occurrences()
+	switch {
+	case m.src.IsValid() && occurs[m.src]&asSource == 0,
+		m.dst.IsValid() && occurs[m.dst]&asDestination == 0,
+		!m.src.IsValid() && !a.nodeLeaves(!m.v6): // it may have left with the node's address
 		return gapFilter
 	}
 	return covered

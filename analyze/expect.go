@@ -110,8 +110,8 @@ func (s Selector) IsZero() bool { return !s.set }
 // String returns the selector as it was given.
 func (s Selector) String() string { return s.text }
 
-// Match tells whether the selector picks the request. The client may be named by its own address or by the one it left
-// the node with, the server by the one asked or the one it became.
+// Match tells whether the selector picks the request. The client is the sender as far as the capture shows it; the server
+// may be named by the address asked or by the one it became.
 func (s Selector) Match(r *Request) bool {
 	if !s.set {
 		return true
@@ -122,7 +122,7 @@ func (s Selector) Match(r *Request) bool {
 	in := func(p netip.Prefix, ends ...*Endpoint) bool {
 		return !p.IsValid() || slices.ContainsFunc(ends, func(e *Endpoint) bool { return e != nil && p.Contains(e.Addr.Netip()) })
 	}
-	if !in(s.client, &r.Client, r.Egress, r.Far) || !in(s.server, &r.Server, r.Backend, r.FarServer) {
+	if !in(s.client, &r.Client) || !in(s.server, &r.Server, r.Backend, r.FarServer) {
 		return false
 	}
 	return s.port < 0 || int(r.Server.Port) == s.port || r.Backend != nil && int(r.Backend.Port) == s.port

@@ -291,8 +291,8 @@ func (t *table) add(p *wire.Packet) {
 	if p.Attr&wire.IsError != 0 && !judged(p.Tuple.Proto) {
 		return
 	}
-	if p.Attr&wire.IsError != 0 && p.Tuple.Proto.IsICMP() && p.Tuple.Query == 0 && p.Tuple.SrcPortOrEchoID == 0 {
-		t.orphans++ // the quote could not be read
+	if p.Attr&wire.IsError != 0 && !p.Has(wire.KnowTransport) && p.Tuple.SrcPortOrEchoID == 0 && p.Tuple.DstPortOrEchoID == 0 {
+		t.orphans++ // the quote could not be read up to its ports
 		return
 	}
 	key, from := keyOf(&p.Tuple, p)
@@ -439,14 +439,19 @@ func opener(from int, p *wire.Packet) (client uint8, guessed bool) {
 	return sender, true
 }
 
-// servesFrom tells whether a packet from port src to port dst looks like an answer: src is a service's port and dst is not.
-// Ports below 1024 are assigned by the system (RFC 6335 section 6); a few above it are so widely known that a midstream
-// packet is read by them. It only orders the ends of an exchange whose opening is not in the capture.
+// servesFrom tells whether a packet from port src to port dst looks like an answer: src is a service's port and dst is not,
+// or dst alone is in the range from which Linux takes clients' ports (ip_local_port_range: from 32768 on). Ports below 1024
+// are assigned by the system (RFC 6335 section 6); a few above it are widely known. It only orders the ends of an exchange
+// whose opening is not in the capture.
 func servesFrom(proto wire.Proto, src, dst uint16) bool {
 	if src == 67 && dst == 68 && proto == wire.ProtoUDP { // DHCP: both are system ports, the server's is 67 (RFC 2131 section 4.1)
 		return true
 	}
-	return servicePort(src) && !servicePort(dst)
+	if servicePort(src) != servicePort(dst) {
+		return servicePort(src)
+	}
+	const firstEphemeral = 32768
+	return !servicePort(src) && src < firstEphemeral && dst >= firstEphemeral
 }
 
 func servicePort(p uint16) bool {

@@ -16,8 +16,8 @@ import (
 type conversation struct {
 	flows  []ref
 	client int   // side
-	in     bool  // packets from the client come in somewhere
-	out    bool  // packets from the client go out somewhere
+	in     bool  // seen on the client's side of this host: packets from the client come in, packets to it go out
+	out    bool  // seen on the server's side
 	first  int64 // of packets from the client, else of any
 	maxTTL uint8 // of packets from the client; 0 if unknown
 	minTTL uint8
@@ -276,9 +276,9 @@ func (t *table) orient(c *conversation) {
 		d := &f.dir[c.client]
 		switch f.clientDir(c.client) {
 		case wire.DirIn:
-			c.in = c.in || d.packets > 0
+			c.in = c.in || f.dir[0].packets+f.dir[1].packets > 0
 		case wire.DirOut:
-			c.out = c.out || d.packets > 0
+			c.out = c.out || f.dir[0].packets+f.dir[1].packets > 0
 		case wire.DirUnknown:
 		}
 		if d.packets > 0 {

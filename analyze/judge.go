@@ -18,6 +18,7 @@ type analysis struct {
 	common           common
 	longestHandshake int64 // nanoseconds
 	thisNode         map[wire.Addr]bool
+	occurs           map[wire.Addr]seenAs // see occurrences
 }
 
 // newAnalysis reads the table once more for what all requests tell together.
@@ -258,23 +259,33 @@ func (a *analysis) passage(r *Request, v *view, c *chain) {
 		if a.info.Side == wire.SideFar {
 			kind = LegFar
 		}
-		f0 := &a.t.flows[l.flows[0]]
-		leg := Leg{
-			Kind: kind, Capture: a.number, Tuple: f0.key.tuple(a.clientSide(c, l.flows[0])), Sent: l.client.packets, Replies: l.server.packets,
-			TTL: l.client.ttl,
-		}
-		for _, x := range l.flows {
-			f := &a.t.flows[x]
-			cs := a.clientSide(c, x)
-			for n := f.taps.head; n != 0; n = a.t.taps[n].next {
-				tp := &a.t.taps[n]
-				leg.Points = append(leg.Points, Point{
-					Iface: tp.iface, VLAN: f.key.vlan, Depth: tp.depth, RequestDir: tp.seen[cs], ReplyDir: tp.seen[1-cs],
-					Sent: tp.packets[cs], Replies: tp.packets[1-cs], FirstRequest: tp.firstFrame[cs], FirstReply: tp.firstFrame[1-cs],
-				})
+		// A leg with a translated destination in it (a service's address before the bridge, its endpoint's behind) has
+		// several tuples: one Leg each, in the chain's order.
+		for i := range c.convs {
+			cs := c.convs[i].client
+			leg := Leg{Kind: kind, Capture: a.number}
+			for _, x := range c.convs[i].flows {
+				if !slices.Contains(l.flows, x) {
+					continue
+				}
+				f := &a.t.flows[x]
+				leg.Tuple = f.key.tuple(cs)
+				leg.Sent, leg.Replies = max(leg.Sent, f.dir[cs].packets), max(leg.Replies, f.dir[1-cs].packets)
+				if leg.TTL == 0 && f.dir[cs].flags&knowTTL != 0 {
+					leg.TTL = f.dir[cs].ttl
+				}
+				for n := f.taps.head; n != 0; n = a.t.taps[n].next {
+					tp := &a.t.taps[n]
+					leg.Points = append(leg.Points, Point{
+						Iface: tp.iface, VLAN: f.key.vlan, Depth: tp.depth, RequestDir: tp.seen[cs], ReplyDir: tp.seen[1-cs],
+						Sent: tp.packets[cs], Replies: tp.packets[1-cs], FirstRequest: tp.firstFrame[cs], FirstReply: tp.firstFrame[1-cs],
+					})
+				}
+			}
+			if leg.Points != nil {
+				r.Legs = append(r.Legs, leg)
 			}
 		}
-		r.Legs = append(r.Legs, leg)
 		for i := range l.events {
 			if len(r.Frames) >= maxFrames {
 				break
@@ -298,15 +309,6 @@ func (a *analysis) passage(r *Request, v *view, c *chain) {
 
 // maxFrames bounds the frames cited per request.
 const maxFrames = 64
-
-func (a *analysis) clientSide(c *chain, r ref) int {
-	for i := range c.convs {
-		if slices.Contains(c.convs[i].flows, r) {
-			return c.convs[i].client
-		}
-	}
-	return int(a.t.flows[r].client)
-}
 
 // what names an event for people.
 func (e *event) what(t wire.Tuple) string {

@@ -10,6 +10,9 @@ import (
 // source decides which source address left the node, and what carries that (DESIGN section 4).
 func (a *analysis) source(r *Request, v *view, c *chain, o outcomeAt) {
 	switch {
+	case v.clientGuessed() && !v.local && !r.Tuple.Dst.IsMulticast():
+		r.unknown("source", "opening-not-seen", "which end began is not in the capture: the opening is missing, or the protocol has none, and the ports do not tell",
+			a.captureHint(r))
 	case a.info.Side == wire.SideFar:
 		a.sourceFar(r, o)
 	case v.local, r.Tuple.Dst.IsMulticast(), r.Tuple.Src.IsLinkLocal() && r.Tuple.Dst.IsLinkLocal():
@@ -41,6 +44,24 @@ func (a *analysis) source(r *Request, v *view, c *chain, o outcomeAt) {
 	if o.outcome == Midstream && (r.Source == PodSourced || r.Source == NodeSNATed || r.Source == OtherSNATed) {
 		r.because("the connection was open before the capture began: its mapping may be older than the rules in force")
 	}
+}
+
+// clientGuessed tells whether which end is the client rests on nothing but who sent first in the capture: a TCP
+// connection without its opening, or a datagram exchange, between ports that say nothing.
+func (v *view) clientGuessed() bool {
+	for i := range v.chain.convs {
+		c := &v.chain.convs[i]
+		for _, r := range c.flows {
+			if !v.t.flows[r].guessed {
+				return false
+			}
+		}
+		k := &v.t.first(c).key
+		if servesFrom(k.proto, k.port[1-c.client], k.port[c.client]) {
+			return false
+		}
+	}
+	return true
 }
 
 // opened tells whether the connection's opening is in the capture.
@@ -125,6 +146,10 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 	if len(c.joins) > 0 {
 		how = joinWords(c.joins[0])
 	}
+	if r.Client.Role.Kind != cluster.RoleOther && a.serverPlace(r, v) == atUnknown {
+		a.mayBeLocal(r)
+		return
+	}
 	switch r.Client.Role.Kind {
 	case cluster.RolePod:
 		switch {
@@ -159,6 +184,39 @@ func joinWords(j Join) string {
 	return s + "; " + j.Confidence.String()
 }
 
+// whereabouts says whether a request's destination is on the capturing host.
+type whereabouts uint8
+
+const (
+	atUnknown whereabouts = iota
+	atAway
+	atHere
+)
+
+// serverPlace tells where the destination is. Only a Pod's address can be on this node and away alike; what tells is the
+// interface that the request leaves by, or how far its answers have come.
+func (a *analysis) serverPlace(r *Request, v *view) whereabouts {
+	server := r.Server
+	if r.Backend != nil {
+		server = *r.Backend
+	}
+	if server.Role.Kind != cluster.RolePod {
+		return atAway
+	}
+	if a.deliveredHere(r, v) {
+		return atHere
+	}
+	if l := v.egress; l != nil && l.server.packets > 0 && l.server.flags&knowTTL != 0 && !ownTTL(l.server.ttl) {
+		return atAway
+	}
+	return atUnknown
+}
+
+func (a *analysis) mayBeLocal(r *Request) {
+	r.unknown("source", "destination-may-be-local", "the destination is a Pod's address and may be on this node: that the packet left the node does not show",
+		"--links FILE (ip -o link on the node), or "+a.captureHint(r))
+}
+
 // sourceEgress has only the leg on which the request leaves the host.
 func (a *analysis) sourceEgress(r *Request, v *view) {
 	l := v.egress
@@ -171,11 +229,14 @@ func (a *analysis) sourceEgress(r *Request, v *view) {
 	own := l.client.flags&knowTTL != 0 && ownTTL(ttl)
 	forwarded := l.client.flags&knowTTL != 0 && forwardedTTL(ttl)
 	switch {
+	case a.serverPlace(r, v) == atUnknown:
+		a.mayBeLocal(r)
 	case own && (role.Kind == cluster.RoleNode || a.thisNode[addr]):
 		r.set(NodeOwn, BasisEgress, "left with source %s and ttl %d, the value it was made with: this host sent it itself", addr, ttl)
-	case own && role.Kind == cluster.RolePod && a.host.forwards && !role.Exact:
-		// The host passes packets on, so it is a node; what it begins itself with an address of the Pod range is its bridge's.
-		r.set(NodeOwn, BasisEgress, "left with source %s and ttl %d: this node sent it itself, from an address of its own in the Pod range", addr, ttl)
+	case own && role.Kind != cluster.RolePod && a.host.forwards && a.facts.HasPodFacts():
+		// The host passes packets on, so it is a node; what it begins itself comes from an address of its own, a bridge's or a
+		// second interface's.
+		r.set(NodeOwn, BasisEgress, "left with source %s and ttl %d, the value it was made with: this host sent it itself, and it is a node (it passes Pods' packets on)", addr, ttl)
 	case own && role.Kind == cluster.RolePod:
 		a.podSideOnly(r, ttl)
 	case forwarded && role.Kind == cluster.RolePod:
@@ -242,6 +303,10 @@ func (a *analysis) sourcePodLeg(r *Request, v *view, c *chain, o outcomeAt) {
 func (a *analysis) sourcePlain(r *Request, v *view) {
 	l := v.plain
 	addr, role, ttl := r.Client.Addr, r.Client.Role, l.client.ttl
+	if l.client.packets == 0 {
+		r.unknown("source", "no-request-packets", "no packet of the request is in the capture, only answers to it", a.captureHint(r))
+		return
+	}
 	known := l.client.flags&knowTTL != 0 && l.client.packets > 0
 	own, forwarded := known && ownTTL(ttl), known && forwardedTTL(ttl)
 	switch role.Kind {
@@ -263,6 +328,11 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 			r.set(NodeOwn, BasisEgress, "source %s with ttl %d, the value it was made with: the node sent it itself", addr, ttl)
 		case forwarded && role.Exact && a.sentByNode(l):
 			r.set(NodeSNATed, BasisEgress, "source %s with ttl %d, one below an initial value, on a frame that the node sent: it passed the packet on and put its address there (an inference from the ttl)", addr, ttl)
+		case forwarded && role.Exact:
+			// A router past the node makes the same of what the node sends itself.
+			r.unknown("source", "sender-of-frame-not-known",
+				fmt.Sprintf("source %s with ttl %d fits a packet that the node passed on and translated, but also one that it sent itself, seen behind a router: nothing here shows that the node sent this frame", addr, ttl),
+				"--links FILE (ip -o link on the node), or "+a.captureHint(r))
 		default:
 			r.set(NodeSourced, BasisAddress, "source %s, %s; this capture does not show whether the node translated it or sent it itself", addr, nodeWords(role))
 		}
@@ -273,18 +343,15 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 	}
 }
 
-// sentByNode tells whether the frames at a place without directions were sent by the node: by their link-layer source,
-// or because the answers come from routers away, as they do on the node's link and not on the server's.
+// sentByNode tells whether the frames at a place without directions were sent by the node: by their link-layer source, which
+// --links, the node's own packets or a Pod's forwarded ones prove to be the node's; or because answers to that sender
+// come from routers away, as they do on the node's link and not on the server's.
 func (a *analysis) sentByNode(l *legState) bool {
-	if l.client.mac != [6]byte{} {
-		if a.facts.HasLinks() {
-			return a.facts.IsNodeMAC(l.client.mac)
-		}
-		if a.host.macs[l.client.mac] {
-			return true
-		}
+	mac := l.client.mac
+	if mac != [6]byte{} && a.facts.HasLinks() {
+		return a.facts.IsNodeMAC(mac)
 	}
-	return l.server.packets > 0 && l.server.flags&knowTTL != 0 && !ownTTL(l.server.ttl)
+	return mac != [6]byte{} && a.host.macs[mac] || l.server.packets > 0 && l.server.flags&knowTTL != 0 && !ownTTL(l.server.ttl)
 }
 
 // notSent decides whether a Pod's request that came in never left this node. The text is the reason, either way.

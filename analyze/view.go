@@ -239,7 +239,10 @@ func learn(t *table, chains []chain, facts *cluster.Facts, ifaces []wire.Interfa
 			}
 			// The first router behind a Pod, and the sender of what a node address begins, are the node.
 			r := facts.Role(f.key.end[side])
-			if r.Kind == cluster.RoleNode && r.Exact && ownTTL(d.ttl) || forwardedTTL(d.ttl) && h.isPod(f.key.end[side], facts) {
+			node := r.Kind == cluster.RoleNode && r.Exact
+			o := &f.dir[1-side]
+			answeredFromAway := o.packets > 0 && o.flags&knowTTL != 0 && !ownTTL(o.ttl)
+			if node && (ownTTL(d.ttl) || answeredFromAway) || forwardedTTL(d.ttl) && h.isPod(f.key.end[side], facts) {
 				h.macs[d.mac] = true
 			}
 		}

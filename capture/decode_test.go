@@ -325,6 +325,7 @@ func tunnelCases() []tunnelCase {
 		{"GRE with garbage inside may hide anything", outer(47, unhex("0000 0800 ffff ffff")), "gre" + from + " carrier opaque gre\n"},
 		{"Ethernet in IP", outer(97, cat(unhex("3000"), eth(etherIPv4, inner()))), "ip-97" + from + " carrier other\n  " + innerTuple + "\n"},
 		{"an authentication header is no tunnel", outer(51, cat(unhex("06 04 0000 00000001 00000002"), make([]byte, 12), syn(1, 2))), "tcp 198.51.100.1:1 > 198.51.100.2:2\n"},
+		{"an authentication header between IPv6 extension headers", eth(etherIPv6, ip6(51, "fd00::7", "2001:db8::9", cat(unhex("3c 04 0000 00000001 00000002"), make([]byte, 12), unhex("0600 010400000000"), syn(1, 2)))), "tcp [fd00::7]:1 > [2001:db8::9]:2\n"},
 		{"ESP", outer(50, make([]byte, 40)), "esp" + from + " opaque esp\n"},
 		{"a protocol that nobody knows", outer(253, make([]byte, 40)), "ip-253" + from + " opaque other\n"},
 		{"OSPF hides nothing", outer(89, make([]byte, 40)), "ip-89" + from + "\n"},

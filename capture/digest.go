@@ -8,7 +8,7 @@ import (
 
 // digestSeed keys the payload digests: one per process, so that digests of two captures compare and none is worth
 // storing. It never changes after start.
-var digestSeed = maphash.MakeSeed()
+var digestSeed = maphash.MakeSeed() //nolint:gochecknoglobals // a constant that only the start of the process knows
 
 // payload books a transport payload: its length on the wire, and digests of the prefixes that were captured. whole is
 // whether a digest of all of it means something: a TCP segment's does not, since offload cuts and joins segments.

@@ -233,6 +233,27 @@ func TestPcapngSections(t *testing.T) {
 	}
 }
 
+// The any device in a pcapng file: its packets name their interfaces, which have the device's filter.
+func TestPcapngAnyDevice(t *testing.T) {
+	le := order(binary.LittleEndian)
+	frame := func(index int) []byte {
+		return cat(unhex("0800 0000"), u32(index), unhex("0001 00 06 0200000000020000"), inner())
+	}
+	packets, sum, err := readAll(t, bytes.NewReader(cat(shb(le), idb(le, linkSLL2, 500, option(le, 2, []byte("any")), option(le, 11, []byte("\x00tcp"))),
+		epb(le, 0, 1, frame(3)), epb(le, 0, 2, frame(7)), epb(le, 0, 3, frame(3)))), Options{})
+	if err != nil || len(packets) != 3 || packets[0].Iface != 1 || packets[1].Iface != 2 || packets[2].Iface != 1 {
+		t.Fatalf("%v, %+v", err, packets)
+	}
+	want := []wire.Interface{
+		{Name: "any", Filter: "tcp", HasFilter: true, LinkType: linkSLL2, SnapLen: 500},
+		{Filter: "tcp", HasFilter: true, LinkType: linkSLL2, SnapLen: 500, Index: 3, HasIndex: true, Packets: 2},
+		{Filter: "tcp", HasFilter: true, LinkType: linkSLL2, SnapLen: 500, Index: 7, HasIndex: true, Packets: 1},
+	}
+	if diff := cmp.Diff(want, sum.Interfaces); diff != "" || !sum.AllInterfaces || sum.Filter != "tcp" {
+		t.Errorf("%+v, -want +got:\n%s", sum, diff)
+	}
+}
+
 func TestFilterOfAllInterfacesIsTheFiles(t *testing.T) {
 	le := order(binary.LittleEndian)
 	filter := func(s string) []byte { return option(le, 11, []byte("\x00"+s)) }
@@ -510,6 +531,9 @@ func TestNotCaptures(t *testing.T) {
 		{"a zip archive", "PK\x03\x04....", "zip archive"},
 		{"xz", "\xfd7zXZ\x00....", "xz -d"},
 		{"something binary", "\x00\x01\x02\x03\x04\x05\x06\x07", "neither pcap nor pcapng"},
+		{"pcapng with CR LF for LF", strings.ReplaceAll(string(ngFile(binary.LittleEndian)), "\n", "\r\n"), "text mode"},
+		{"pcapng with LF for CR LF", strings.ReplaceAll(string(ngFile(binary.LittleEndian)), "\r\n", "\n"), "text mode"},
+		{"zstd with a window of a gibibyte", "\x28\xb5\x2f\xfd\x00\xa0\x01\x00\x00", "--long=31"},
 		{"pcap cut in its header", "\xd4\xc3\xb2\xa1\x02\x00\x04\x00", "after 8 of 24 bytes"},
 		{"gzip of text", string(gz([]byte("hello, world\n"))), "is text"},
 		{"gzip of gzip", string(gz(gz([]byte("hello, world\n")))), "compressed twice"},

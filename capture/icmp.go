@@ -161,6 +161,10 @@ func (d *Decoder) quote6(p *wire.Packet, q []byte, n int) {
 			if len(q) >= 2 {
 				size = int(q[1])*8 + 8
 			}
+		case byte(wire.ProtoAH):
+			if len(q) >= 2 {
+				size = int(q[1])*4 + 8
+			}
 		case ip6Fragment:
 			size = 8
 		default:

@@ -136,6 +136,12 @@ func (d *Decoder) extensions(p *wire.Packet, next byte, b []byte, n int) {
 				return
 			}
 			size = int(b[1])*8 + 8
+		case byte(wire.ProtoAH): // RFC 4302: its length counts words of four bytes, less two
+			if len(b) < 2 {
+				d.drop(d.missing(2, n))
+				return
+			}
+			size = int(b[1])*4 + 8
 		case ip6Fragment:
 			if len(b) < 8 {
 				d.drop(d.missing(8, n))

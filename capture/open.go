@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -74,19 +75,20 @@ func NewReader(src io.Reader, name string, opt Options) (*Reader, error) {
 
 // Magic numbers of compressed streams: RFC 1952 section 2.3.1 (with CM = deflate), RFC 8878 sections 3.1.1 and 3.1.2
 // (a skippable frame may come first), bzip2, and xz.
-var (
-	magicGzip  = []byte{0x1f, 0x8b, 0x08}
-	magicZstd  = []byte{0x28, 0xb5, 0x2f, 0xfd}
-	magicBzip2 = []byte("BZh")
-	magicXZ    = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
+const (
+	magicGzip  = "\x1f\x8b\x08"
+	magicZstd  = "\x28\xb5\x2f\xfd"
+	magicSkip  = "\x2a\x4d\x18" // behind a first byte of 0x50 to 0x5f
+	magicBzip2 = "BZh"
+	magicXZ    = "\xfd7zXZ\x00"
 )
 
 // uncompress puts a decompressor under the stream where the content asks for one, and returns what the format is called
 // then: " (gzip)".
 func (r *Reader) uncompress() (string, error) {
-	head := r.s.peek(6)
+	head := string(r.s.peek(6))
 	switch {
-	case bytes.HasPrefix(head, magicGzip):
+	case strings.HasPrefix(head, magicGzip):
 		z, err := gzip.NewReader(r.rest())
 		if err != nil {
 			return "", &FormatError{r.name, "is a gzip file whose header is damaged (" + err.Error() + ")", "copy it again, in binary mode"}
@@ -94,7 +96,7 @@ func (r *Reader) uncompress() (string, error) {
 		r.closers = append(r.closers, z.Close)
 		r.compression = "gzip"
 		r.s = newStream(z)
-	case bytes.HasPrefix(head, magicZstd), len(head) >= 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:4], []byte{0x2a, 0x4d, 0x18}):
+	case strings.HasPrefix(head, magicZstd), len(head) >= 4 && head[0]&0xf0 == 0x50 && head[1:4] == magicSkip:
 		z, err := zstd.NewReader(r.rest(), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
 			return "", &FormatError{r.name, "is a zstd file whose header is damaged (" + err.Error() + ")", "copy it again, in binary mode"}
@@ -102,11 +104,11 @@ func (r *Reader) uncompress() (string, error) {
 		r.closers = append(r.closers, func() error { z.Close(); return nil })
 		r.compression = "zstd"
 		r.s = newStream(z)
-	case bytes.HasPrefix(head, magicBzip2):
+	case strings.HasPrefix(head, magicBzip2):
 		// Only gzip and zstd are promised; bzip2 comes with the standard library and costs one line.
 		r.compression = "bzip2"
 		r.s = newStream(bzip2.NewReader(r.rest()))
-	case bytes.HasPrefix(head, magicXZ):
+	case strings.HasPrefix(head, magicXZ):
 		return "", &FormatError{r.name, "is an xz file", "decompress it first: xz -d"}
 	default:
 		return "", nil
@@ -119,29 +121,10 @@ func (r *Reader) rest() io.Reader {
 	return io.MultiReader(bytes.NewReader(r.s.buf[r.s.pos:r.s.end]), r.s.r)
 }
 
-// foreign are formats that people hand in for a capture, told by their first bytes.
-var foreign = []struct{ magic, what, hint string }{
-	{"snoop\x00\x00\x00", "is a snoop capture (Solaris)", convertHint},
-	{"iptrace 1.0", "is an AIX iptrace capture (iptrace 1.0), which is not supported", convertHint},
-	{"iptrace 2.0", "is an AIX iptrace capture (iptrace 2.0), which is not supported", convertHint},
-	{"GMBU", "is a Microsoft Network Monitor 2 capture", convertHint},
-	{"RTSS", "is a Microsoft Network Monitor 1 capture", convertHint},
-	{"XCP\x00", "is a NetXray or Sniffer capture", convertHint},
-	{"TRSNIFF data", "is a Sniffer capture (DOS)", convertHint},
-	{"ObserverPktBuffe", "is a Network Instruments Observer capture", convertHint},
-	{"\x05VNF", "is a Visual Networks capture", convertHint},
-	{"\x01\x10\x4c\x00", "is a Novell LANalyzer capture", convertHint},
-	{"\x01\x10\x30\x00", "is a Novell LANalyzer capture", convertHint},
-	{"MDMP", "is a Windows memory dump", ""},
-	{"\x02\x00MicrosoftETL", "is a Windows event trace", "convert it with: etl2pcapng in.etl out.pcapng"},
-	{"PK\x03\x04", "is a zip archive", "unpack it and give the capture in it"},
-	{"\x7fELF", "is a program", "give a capture: tcpdump -w FILE writes one"},
-	{"\xff\xd8\xff", "is a picture", "give a capture: tcpdump -w FILE writes one"},
-	{"\x89PNG", "is a picture", "give a capture: tcpdump -w FILE writes one"},
-	{"%PDF", "is a PDF document", "give a capture: tcpdump -w FILE writes one"},
-}
-
-const convertHint = "convert it with: editcap -F pcapng IN OUT (Wireshark)"
+const (
+	convertHint = "convert it with: editcap -F pcapng IN OUT (Wireshark)"
+	captureHint = "give a capture: tcpdump -w FILE writes one"
+)
 
 // sniff tells the format by content and reads the file header.
 func (r *Reader) sniff() error {
@@ -170,28 +153,62 @@ func (r *Reader) sniff() error {
 
 // headError reports a stream that failed before a file header was read.
 func (r *Reader) headError(err error) error {
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return &FormatError{r.name, fmt.Sprintf("is a zstd file with a window of more than %d MiB", maxZstdWindow>>20), "decompress it first: zstd -d --long=31"}
+	}
 	if r.compression != "" {
 		return &FormatError{r.name, fmt.Sprintf("is a %s file that cannot be decompressed (%v)", r.compression, err), "copy it again, in binary mode"}
 	}
 	return fmt.Errorf("read capture %s: %w", r.name, err)
 }
 
-// notCapture says what the input looks like.
-func (r *Reader) notCapture() error {
-	head := r.s.peek(512)
-	for _, f := range foreign {
-		if bytes.HasPrefix(head, []byte(f.magic)) {
-			return &FormatError{r.name, f.what, f.hint}
+// foreignFormat tells formats that people hand in for a capture by their first bytes, and returns what they are and what
+// to do.
+func foreignFormat(head string) (what, hint string) {
+	for _, f := range [...]struct{ magic, what, hint string }{
+		{"snoop\x00\x00\x00", "is a snoop capture (Solaris)", convertHint},
+		{"iptrace 1.0", "is an AIX iptrace capture (iptrace 1.0), which is not supported", convertHint},
+		{"iptrace 2.0", "is an AIX iptrace capture (iptrace 2.0), which is not supported", convertHint},
+		{"GMBU", "is a Microsoft Network Monitor 2 capture", convertHint},
+		{"RTSS", "is a Microsoft Network Monitor 1 capture", convertHint},
+		{"XCP\x00", "is a NetXray or Sniffer capture", convertHint},
+		{"TRSNIFF data", "is a Sniffer capture (DOS)", convertHint},
+		{"ObserverPktBuffe", "is a Network Instruments Observer capture", convertHint},
+		{"\x05VNF", "is a Visual Networks capture", convertHint},
+		{"\x01\x10\x4c\x00", "is a Novell LANalyzer capture", convertHint},
+		{"\x01\x10\x30\x00", "is a Novell LANalyzer capture", convertHint},
+		// pcapng's first bytes are what they are so that this shows (draft-ietf-opsawg-pcapng section 4.1).
+		{"\r\n\r\r\r\n", "is a pcapng file that passed a transfer in text mode (CR LF)", "copy it again, in binary mode"},
+		{"\n\r\n", "is a pcapng file that passed a transfer in text mode (CR LF)", "copy it again, in binary mode"},
+		{"MDMP", "is a Windows memory dump", captureHint},
+		{"\x02\x00MicrosoftETL", "is a Windows event trace", "convert it with: etl2pcapng in.etl out.pcapng"},
+		{"PK\x03\x04", "is a zip archive", "unpack it and give the capture in it"},
+		{"\x7fELF", "is a program", captureHint},
+		{"\xff\xd8\xff", "is a picture", captureHint},
+		{"\x89PNG", "is a picture", captureHint},
+		{"%PDF", "is a PDF document", captureHint},
+	} {
+		if strings.HasPrefix(head, f.magic) {
+			return f.what, f.hint
 		}
 	}
-	if bytes.HasPrefix(head, magicGzip) || bytes.HasPrefix(head, magicZstd) {
+	return "", ""
+}
+
+// notCapture says what the input looks like.
+func (r *Reader) notCapture() error {
+	head := string(r.s.peek(512))
+	if what, hint := foreignFormat(head); what != "" {
+		return &FormatError{r.name, what, hint}
+	}
+	if strings.HasPrefix(head, magicGzip) || strings.HasPrefix(head, magicZstd) {
 		return &FormatError{r.name, "is compressed twice", "decompress it once"}
 	}
-	text := bytes.TrimLeft(head, " \t\r\n\ufeff")
+	text := strings.ToLower(strings.TrimLeft(head, " \t\r\n\ufeff"))
 	switch {
-	case bytes.HasPrefix(bytes.ToLower(text), []byte("<!doctype html")) || bytes.HasPrefix(bytes.ToLower(text), []byte("<html")):
+	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"):
 		return &FormatError{r.name, "is an HTML page, not a capture", "the download gave an error page; download it again"}
-	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "["):
 		return &FormatError{r.name, "looks like JSON, not a capture", "give a pcap or pcapng file"}
 	case isText(head):
 		return &FormatError{r.name, "is text, not a capture", "give the file that tcpdump -w wrote"}
@@ -200,11 +217,11 @@ func (r *Reader) notCapture() error {
 }
 
 // isText tells whether the bytes are plain text.
-func isText(b []byte) bool {
-	for _, c := range b {
+func isText(s string) bool {
+	for _, c := range []byte(s) {
 		if c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != 0x1b || c == 0x7f {
 			return false
 		}
 	}
-	return len(b) > 0
+	return len(s) > 0
 }

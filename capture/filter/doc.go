@@ -9,23 +9,17 @@ package filter
 
 import "strings"
 
-// linkWords are the words of a filter expression that look below the network layer. For a capture of the "any" device
-// in its second format libpcap's Go binding cannot compile at all (its link types are one byte), so that expressions are
-// compiled for raw IP: these words would then be refused, or, worse, be compiled to something else ("inbound" is taken
-// to mean what the kernel says of a live packet).
-var linkWords = []string{
-	"ether", "link", "fddi", "tr", "wlan", "vlan", "mpls", "pppoed", "pppoes", "inbound", "outbound", "ifindex", "gateway",
-}
-
-// linkWord returns the first word of an expression that looks at the link layer, or "".
+// linkWord returns the first word of an expression that looks below the network layer, or "". For a capture of the "any"
+// device in its second format libpcap's Go binding cannot compile at all (its link types are one byte), so that
+// expressions are compiled for raw IP: these words would then be refused, or, worse, be compiled to something else
+// ("inbound" is taken to mean what the kernel says of a live packet).
 func linkWord(expr string) string {
 	for word := range strings.FieldsFuncSeq(expr, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 	}) {
-		for _, w := range linkWords {
-			if word == w {
-				return w
-			}
+		switch word {
+		case "ether", "link", "fddi", "tr", "wlan", "vlan", "mpls", "pppoed", "pppoes", "inbound", "outbound", "ifindex", "gateway":
+			return word
 		}
 	}
 	return ""

@@ -66,7 +66,7 @@ func (p *page) findings(rec *Record) (severe bool) {
 		if n := uint64(len(rec.Requests)); n == 1 {
 			p.paragraph(0, "No findings: the request was answered.", p.strong)
 		} else {
-			p.paragraph(0, "No findings: all "+count(n, "request")+" were answered.", p.strong)
+			p.paragraph(0, "No findings: "+all(n, "request")+" were answered.", p.strong)
 		}
 	}
 	return severe
@@ -175,10 +175,15 @@ func egressLine(r *Request) string {
 	if i >= 0 && r.EchoID != nil && *r.Legs[i].EchoID != *r.EchoID {
 		s += " id " + strconv.Itoa(int(*r.Legs[i].EchoID))
 	}
-	if !differs(r.Egress, &r.Client) {
-		return s + ", untranslated"
+	switch {
+	case differs(r.Egress, &r.Client):
+		return s + ", translated on the node"
+	case r.Source == "node-snated", r.Source == "other-snated":
+		return s + ", translated on the node; the source before it is not in the capture"
+	case r.Source == "unknown":
+		return s
 	}
-	return s + ", translated on the node"
+	return s + ", untranslated"
 }
 
 func countsLine(r *Request) string {
@@ -297,11 +302,11 @@ func (p *page) unknowns(rec *Record) {
 			}
 			line := g.field + ": " + text
 			if total > 1 {
-				all := ""
+				requests := count(n, "request")
 				if n == total {
-					all = "all "
+					requests = all(n, "request")
 				}
-				line += " (" + all + count(n, "request") + like + ")"
+				line += " (" + requests + like + ")"
 			}
 			p.labelled("not known", []string{line})
 			p.steps(blanks(labelColumn), []string{v.settle})

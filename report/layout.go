@@ -122,6 +122,14 @@ func count(n uint64, noun string) string {
 	return number(n) + " " + plural(noun)
 }
 
+// all returns "both requests" or "all 3 requests". n is at least 2.
+func all(n uint64, noun string) string {
+	if n == 2 {
+		return "both " + plural(noun)
+	}
+	return "all " + count(n, noun)
+}
+
 func plural(noun string) string {
 	if strings.HasSuffix(noun, "s") {
 		return noun + "es" // address

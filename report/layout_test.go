@@ -62,6 +62,8 @@ func TestNumbers(t *testing.T) {
 		{count(1, "request"), "1 request"},
 		{count(2, "address"), "2 addresses"},
 		{count(1000, "packet"), "1,000 packets"},
+		{all(2, "request"), "both requests"},
+		{all(1000, "request"), "all 1,000 requests"},
 		{number(999), "999"},
 		{number(1234567), "1,234,567"},
 		{duration(0), "0 s"},

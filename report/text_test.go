@@ -235,6 +235,29 @@ func TestFindingsAlike(t *testing.T) {
 	golden(t, "findings-alike.txt", text(t, New(res, tool), TextOptions{}))
 }
 
+// TestEgressLine: what is said of the address must not contradict the verdict beside it.
+func TestEgressLine(t *testing.T) {
+	for _, tc := range []struct {
+		source         analyze.Source
+		client, egress wire.Addr
+		want           string
+	}{
+		{analyze.PodSourced, pod, pod, "172.16.0.13:1, untranslated"},
+		{analyze.NodeOwn, node, node, "10.10.0.3:1, untranslated"},
+		{analyze.NodeSNATed, pod, node, "10.10.0.3:1, translated on the node"},
+		{analyze.NodeSNATed, node, node, "10.10.0.3:1, translated on the node; the source before it is not in the capture"},
+		{analyze.SourceUnknown, node, node, "10.10.0.3:1"},
+	} {
+		r := Request{Source: tc.source.String()}
+		port := uint16(1)
+		r.Client = Endpoint{Addr: tc.client.String(), Port: &port}
+		r.Egress = &Endpoint{Addr: tc.egress.String(), Port: &port}
+		if got := egressLine(&r); got != tc.want {
+			t.Errorf("%v, %v as %v: %q, want %q", tc.source, tc.client, tc.egress, got, tc.want)
+		}
+	}
+}
+
 func TestExplain(t *testing.T) {
 	docs := analyze.Codes()
 	i := slices.IndexFunc(docs, func(d analyze.CodeDoc) bool { return d.Code == "pod-source-unanswered" })

@@ -291,9 +291,9 @@ func (p *page) unknowns(rec *Record) {
 		for _, v := range shown {
 			n, like := g.variants[v], ""
 			if len(shown) < len(g.order) {
-				n, like = g.count, ", this one among "+count(uint64(len(g.order)), "kind")+" of it: -o json"
+				n, like = g.count, ", in "+count(uint64(len(g.order)), "variant")+": -o json"
 				if g.over {
-					like = ", this one among many kinds of it: -o json"
+					like = ", in many variants: -o json"
 				}
 			}
 			text := v.text
@@ -306,7 +306,7 @@ func (p *page) unknowns(rec *Record) {
 				if n == total {
 					requests = all(n, "request")
 				}
-				line += " (" + requests + like + ")"
+				line = strings.TrimSuffix(line, ".") + " (" + requests + like + ")"
 			}
 			p.labelled("not known", []string{line})
 			p.steps(blanks(labelColumn), []string{v.settle})

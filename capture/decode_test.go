@@ -200,6 +200,32 @@ func TestDecodeBytes(t *testing.T) {
 			},
 		},
 		{
+			"a first IPv6 fragment has ports", linkRaw, unhex(`
+			6000 0000  0010 2c 40  20010db8000000000000000000000001    # IPv6
+			20010db8000000000000000000000002
+			11 00 0001  dead beef                                      # offset 0, more to come
+			1388 0035  0808 0000                                       # UDP, 2056 bytes
+			`),
+			wire.Packet{
+				Tuple: wire.Tuple{Src: addr("2001:db8::1"), Dst: addr("2001:db8::2"), SrcPortOrEchoID: 5000, DstPortOrEchoID: 53, Proto: 17},
+				TTL:   64, IPID: 0xbeef, Attr: wire.IsFragment, PayloadLen: 2048,
+				Known: wire.KnowIPID | wire.KnowTTL | wire.KnowTransport | wire.KnowPayload,
+			},
+		},
+		{
+			"a later IPv6 fragment has none", linkRaw, unhex(`
+			6000 0000  0010 2c 40  20010db8000000000000000000000001    # IPv6
+			20010db8000000000000000000000002
+			11 00 0008  dead beef                                      # offset 8, the last
+			1388 0035  0808 0000
+			`),
+			wire.Packet{
+				Tuple: wire.Tuple{Src: addr("2001:db8::1"), Dst: addr("2001:db8::2"), Proto: 17},
+				TTL:   64, IPID: 0xbeef, Attr: wire.IsFragment | wire.IsLaterFrag,
+				Known: wire.KnowIPID | wire.KnowTTL,
+			},
+		},
+		{
 			"a BSD loopback frame in the capturing host's byte order", linkNull, unhex(`
 			0200 0000                                                  # AF_INET, little endian
 			45 00 001c  0003 0000  40 11 0000  7f00 0001  7f00 0001    # IPv4
@@ -304,6 +330,7 @@ func tunnelCases() []tunnelCase {
 		{"GRE in UDP", over(4754, cat(unhex("0000 0800"), inner())), udpFrom + "4754 carrier gre\n  " + innerTuple + "\n"},
 		{"MPLS in UDP", over(6635, cat(unhex("00064 1 40"), inner())), udpFrom + "6635 carrier other\n  " + innerTuple + "\n"},
 		{"ESP in UDP", over(4500, cat(u32(0x1000), u32(1), make([]byte, 40))), udpFrom + "4500 opaque esp\n"},
+		{"a length that no ESP has", over(4500, cat(u32(0x1000), u32(1), make([]byte, 41))), udpFrom + "4500\n"},
 		{"IKE on the same port", over(4500, cat(u32(0), make([]byte, 40))), udpFrom + "4500\n"},
 		{"WireGuard's handshake", over(51820, cat(unhex("01000000"), make([]byte, 144))), udpFrom + "51820 opaque wireguard\n"},
 		{"another length on WireGuard's port", over(51820, cat(unhex("01000000"), make([]byte, 145))), udpFrom + "51820\n"},
@@ -382,6 +409,7 @@ func TestLinks(t *testing.T) {
 	}{
 		{"one VLAN tag", linkEthernet, eth(etherVLAN, vlan(7, etherIPv4, inner())), innerTuple + "\n", 7},
 		{"a priority tag is no VLAN", linkEthernet, eth(etherVLAN, vlan(0xe000, etherIPv4, inner())), innerTuple + "\n", 0},
+		{"a priority tag inside a VLAN", linkEthernet, eth(etherQinQ, vlan(0x10, etherVLAN, vlan(0, etherIPv4, inner()))), innerTuple + "\n", 0x10},
 		{"service tag and customer tag", linkEthernet, eth(etherQinQ, vlan(0x10, etherVLAN, vlan(0x20, etherIPv4, inner()))), innerTuple + "\n", 0x10<<12 | 0x20},
 		{"three tags", linkEthernet, eth(etherQinQ1, vlan(1, etherVLAN, vlan(2, etherVLAN, vlan(3, etherIPv6, inner6())))), inner6Tuple + "\n", 1<<24 | 2<<12 | 3},
 		{"VN-Tag around a VLAN tag", linkEthernet, eth(etherVNTag, cat(u32(0), u16(etherVLAN), vlan(9, etherIPv4, inner()))), innerTuple + "\n", 9},
@@ -694,33 +722,46 @@ func TestSLL2InterfacesAreBounded(t *testing.T) {
 
 // Link-layer headers nested to the end of a 16 MiB frame must neither recurse without bound nor take long.
 func TestNestedLinkLayers(t *testing.T) {
-	for name, unit := range map[string][]byte{
-		"backbone bridging": eth(etherPBB, u32(1)),
-		"SNAP":              nil,
-		"VLAN tags":         vlan(1, etherVLAN, nil),
-		"MPLS labels":       unhex("00064040"),
-		"pseudowires":       cat(unhex("00065140 00000000 020000000001 020000000002 8847")),
+	for _, c := range []struct {
+		name  string
+		start int
+		unit  []byte
+		want  wire.Skip
+	}{
+		{"backbone bridging", etherPBB, cat(u32(1), eth(etherPBB, nil)), wire.SkipDepth},
+		{"SNAP", 100, cat(unhex("aaaa03 000000 8100"), vlan(1, 50, nil)), wire.SkipDepth},
+		{"VLAN tags", etherVLAN, vlan(1, etherVLAN, nil), wire.SkipMalformed},
+		{"MPLS labels", etherMPLS, unhex("00064040"), wire.SkipMalformed},
+		{"pseudowires", etherMPLS, cat(unhex("00065140 00000000"), eth(etherMPLS, nil)), wire.SkipDepth},
+		{"service headers", etherNSH, unhex("0002 01 04 00000100"), wire.SkipDepth},
 	} {
-		start := etherVLAN
-		switch name {
-		case "SNAP":
-			unit, start = unhex("aaaa03 000000 0800"), 100
-			unit[6], unit[7] = 0x81, 0
-			unit = cat(unit, vlan(1, 50, nil))
-		case "MPLS labels", "pseudowires":
-			start = etherMPLS
-		case "backbone bridging":
-			start = etherPBB
-			unit = cat(u32(1), unit[:14])
+		got, d := decode(linkEthernet, eth(c.start, bytes.Repeat(c.unit, 1<<20/len(c.unit))))
+		var want [wire.NumSkips]uint64
+		want[c.want] = 1
+		if len(got) != 0 || d.Skipped != want {
+			t.Errorf("%s: %d packets, skipped %v, want one %v", c.name, len(got), d.Skipped, c.want)
 		}
-		frame := eth(start, bytes.Repeat(unit, 1<<20/len(unit)))
-		got, d := decode(linkEthernet, frame)
-		sum := uint64(0)
-		for _, n := range d.Skipped {
-			sum += n
-		}
-		if len(got) != 0 || sum != 1 {
-			t.Errorf("%s: %d packets, skipped %v", name, len(got), d.Skipped)
+	}
+}
+
+// A carrier whose inside is cut may hide a request, and says so; so does the frame.
+func TestCutCarriersAreOpaque(t *testing.T) {
+	const outer = "udp 198.51.100.1:50000 > 198.51.100.2:4789 carrier "
+	frame := eth(etherIPv4, ip4(17, "198.51.100.1", "198.51.100.2", udp(50000, 4789, cat(unhex("08 000000 000001 00"), eth(etherIPv4, inner())))))
+	const vxlan = 14 + 20 + 8
+	for n, want := range map[int]string{
+		vxlan:                    outer + "opaque vxlan cut\n",
+		vxlan + 7:                outer + "opaque vxlan cut\n",
+		vxlan + 8 + 14 + 19:      outer + "opaque vxlan cut\n",
+		vxlan + 8 + 14 + 20 + 3:  outer + "opaque vxlan cut\n",
+		vxlan + 8 + 14 + 20 + 4:  outer + "vxlan\n  " + innerTuple + " cut\n",
+		vxlan + 8 + 14 + 20 + 39: outer + "vxlan\n  " + innerTuple + " cut\n",
+		vxlan + 8 + 14 + 20 + 40: outer + "vxlan\n  " + innerTuple + "\n",
+	} {
+		var d Decoder
+		got := d.Decode(nil, FrameMeta{WireLen: uint32(len(frame))}, linkEthernet, frame[:n])
+		if lines(got) != want || (d.CutFrames == 1) != strings.Contains(want, "cut") {
+			t.Errorf("%d bytes, %d cut frames:\n%swant\n%s", n, d.CutFrames, lines(got), want)
 		}
 	}
 }

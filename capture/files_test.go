@@ -254,6 +254,34 @@ func TestPcapngAnyDevice(t *testing.T) {
 	}
 }
 
+// Packets say how many were lost before them; statistics count all, and overrule.
+func TestLostPackets(t *testing.T) {
+	le := order(binary.LittleEndian)
+	lost := func(n uint64) []byte {
+		return epb(le, 0, 1, eth(etherIPv4, inner()), option(le, 4, le.AppendUint64(nil, n)))
+	}
+	stats := block(le, blockISB, le.AppendUint32(nil, 0), make([]byte, 8), option(le, 5, le.AppendUint64(nil, 9)))
+	for _, c := range []struct {
+		name   string
+		blocks []byte
+		want   uint64
+		has    bool
+	}{
+		{"nothing is said", epb(le, 0, 1, eth(etherIPv4, inner())), 0, false},
+		{"none was lost", lost(0), 0, true},
+		{"they add up", cat(lost(2), lost(3)), 5, true},
+		{"beyond all bounds", cat(lost(math.MaxUint64), lost(3)), math.MaxUint64, true},
+		{"statistics behind", cat(lost(2), stats), 9, true},
+		{"statistics between", cat(lost(2), stats, lost(3)), 9, true},
+		{"the last statistics hold", cat(stats, stats), 9, true},
+	} {
+		_, sum, err := readAll(t, bytes.NewReader(cat(shb(le), idb(le, 1, 0), c.blocks)), Options{})
+		if err != nil || sum.Dropped != c.want || sum.HasDropped != c.has {
+			t.Errorf("%s: %d, %v, %v", c.name, sum.Dropped, sum.HasDropped, err)
+		}
+	}
+}
+
 func TestFilterOfAllInterfacesIsTheFiles(t *testing.T) {
 	le := order(binary.LittleEndian)
 	filter := func(s string) []byte { return option(le, 11, []byte("\x00"+s)) }
@@ -615,6 +643,7 @@ func TestClaimsAllocateNothing(t *testing.T) {
 	huge = append(huge, unhex("00000000 00000000 ffffff00 ffffff00")...)
 	files := map[string][]byte{
 		"pcap":                  huge,
+		"pcap, more of it":      append(bytes.Clone(huge), make([]byte, readSize+1000)...),
 		"pcapng":                cat(shb(le), idb(le, 1, 0), le.AppendUint32(le.AppendUint32(nil, blockEPB), maxRecord), make([]byte, 64)),
 		"pcapng, unknown block": cat(shb(le), le.AppendUint32(le.AppendUint32(nil, 0x12345678), math.MaxUint32-3), make([]byte, 64)),
 	}

@@ -40,7 +40,10 @@ func rules() []rule {
 	left := func(r *Request, s ...Source) bool {
 		return slices.Contains(s, r.Source) && r.Way != Inbound && r.Way != WayLocal
 	}
-	unanswered := func(r *Request) bool { return r.Outcome == RequestOnly }
+	// Unanswered at the node: nothing is known to have come back or to have stopped elsewhere.
+	unanswered := func(r *Request) bool {
+		return r.Outcome == RequestOnly && r.StoppedAt == StopUnknown && !r.answerAtEgress()
+	}
 	describeOnly := func(res *Result, g *group) []string { return observe(res, g) }
 	return []rule{
 		{
@@ -242,7 +245,7 @@ func rules() []rule {
 		{
 			code: codePodAnswered, severity: severityNote,
 			match: func(r *Request) bool {
-				return left(r, PodSourced) && (r.Outcome == HandshakeCompleted || r.Outcome == Answered)
+				return left(r, PodSourced) && (r.Outcome == HandshakeCompleted || r.Outcome == Answered) && r.StoppedAt == StopNone
 			},
 			title:    func(*group) string { return "The Pod's packets leave with the Pod's own address, and are answered." },
 			observed: describeOnly,
@@ -406,6 +409,11 @@ func describe(res *Result, r *Request) string {
 	return b.String()
 }
 
+// answerAtEgress tells whether an answer to a request that its client saw unanswered reached the node.
+func (r *Request) answerAtEgress() bool {
+	return r.Outcome == RequestOnly && slices.ContainsFunc(r.Legs, func(l Leg) bool { return l.Kind == LegEgress && l.Replies > 0 })
+}
+
 func sentWords(r *Request) string {
 	noun := "packet"
 	if r.Tuple.Proto == wire.ProtoTCP && (r.Outcome == RequestOnly || r.Outcome == Rejected || r.Outcome == Refused) {
@@ -501,6 +509,9 @@ func framesOf(r *Request, match func(string) bool) string {
 func answerWords(res *Result, r *Request) string {
 	switch r.Outcome {
 	case RequestOnly:
+		if r.answerAtEgress() {
+			return "an answer came in at the node's egress, and nothing went out to the Pod"
+		}
 		s := "no reply of any kind"
 		end := res.Captures[r.capture()].Summary.Last
 		if r.First != wire.NoTime && end != wire.NoTime && end > r.First {

@@ -39,6 +39,7 @@ const maxPartners = 16
 const (
 	forwardDelayTCP      = 1_000_000_000
 	forwardDelayDatagram = 50_000_000
+	forwardDelayWeak     = 50_000_000 // a TCP opening that nothing but its ISN (and time) joins
 )
 
 // chains groups a capture's flows into requests, in no particular order.
@@ -470,23 +471,48 @@ func (t *table) sameOpening(convs []conversation, a, b int32) (edge, bool) {
 	bothTS := x.flags&y.flags&knowTS != 0
 	bothID := x.flags&y.flags&knowIPID != 0 && x.ipid != 0 && y.ipid != 0
 	switch {
-	case bothTS && x.ts == y.ts, !bothTS && gap <= forwardDelayTCP:
-		if gap > forwardDelayTCP || bothID && x.ipid != y.ipid {
-			return edge{}, false
-		}
-		if bothTS {
-			e.basis[1], e.confidence = "timestamp value", Exact
-		}
+	case bothTS && x.ts == y.ts && gap <= forwardDelayTCP && (!bothID || x.ipid == y.ipid):
+		e.basis[1], e.confidence = "timestamp value", Exact
 		if bothID {
-			e.basis[2], e.confidence = "ip id", Exact
+			e.basis[2] = "ip id"
 		}
-	case bothTS && int32(y.ts-x.ts) < 1<<18 && int32(x.ts-y.ts) < 1<<18:
-		// The first SYN of one side is a retransmission of the other's: same ISN, clock moved on.
-		e.confidence = Probable
+	case !bothTS && bothID && x.ipid == y.ipid && gap <= forwardDelayTCP:
+		e.basis[2], e.confidence = "ip id", Exact
+	case !t.oneEndKept(p, q):
+		return edge{}, false // both ends changed, and nothing but the ISN agrees
+	case !bothTS && !bothID && gap <= forwardDelayWeak:
+	case bothTS && ticks(y.ts-x.ts, y.first-x.first):
+		// The first SYN of one side is a retransmission of the other's: same ISN, and the clock moved on as time did.
 	default:
 		return edge{}, false
 	}
 	return e, true
+}
+
+// oneEndKept tells whether client or server is the same in both conversations, as one translation leaves it.
+func (t *table) oneEndKept(p, q *conversation) bool {
+	a, b := &t.first(p).key, &t.first(q).key
+	same := func(x, y int) bool { return a.end[x] == b.end[y] && a.port[x] == b.port[y] }
+	return same(p.client, q.client) || same(1-p.client, 1-q.client)
+}
+
+// ticks tells whether a timestamp clock of 100, 250 or 1000 Hz (RFC 7323 section 5.4: between 1 Hz and 1 kHz; Linux 1000)
+// moves by diff in the given time.
+func ticks(diff uint32, ns int64) bool {
+	if ns < 0 {
+		diff, ns = -diff, -ns
+	}
+	const longest = 130_000_000_000 // the last of the usual SYN retransmissions
+	if ns == 0 || ns > longest {
+		return false
+	}
+	for _, hz := range []int64{1000, 250, 100} {
+		want := ns / (1_000_000_000 / hz)
+		if off := int64(diff) - want; off >= -2-want/50 && off <= 2+want/50 {
+			return true
+		}
+	}
+	return false
 }
 
 // samePacket compares two conversations that share one packet's payload, length and IP ID.
@@ -552,12 +578,19 @@ func mayTranslate(t *table, p, q *conversation) bool {
 			return false
 		}
 	}
-	if p.maxTTL != 0 && q.maxTTL != 0 {
-		if d := int(p.maxTTL) - int(q.maxTTL); d > 2 || d < -2 {
-			return false
-		}
+	if p.maxTTL == 0 || q.maxTTL == 0 {
+		return true
 	}
-	return true
+	// Routing takes one from the TTL; a bridge (a service translated before it) takes none, a router inside the node two.
+	// Which is the earlier conversation is not decided yet, so the difference counts without its sign.
+	d := int(p.minTTL) - int(q.minTTL)
+	if d < 0 {
+		d = -d
+	}
+	if p.in || p.out || q.in || q.out {
+		return d <= 2
+	}
+	return d == 1
 }
 
 // inOrder puts joined conversations in order from the client to the server, and refuses a group that cannot be one request.

@@ -36,7 +36,7 @@ func newAnalysis(t *table, info *CaptureInfo, number int, facts *cluster.Facts) 
 		}
 	}
 	for addr := range a.host.translatedTo {
-		if facts.Role(addr).Kind == cluster.RoleNode || !facts.HasNodeFacts() {
+		if k := facts.Role(addr).Kind; k == cluster.RoleNode || k == cluster.RoleUnknown && !nodeAddrKnown(facts, addr.Is4()) {
 			a.thisNode[addr] = true
 		}
 	}
@@ -60,10 +60,10 @@ func (a *analysis) role(addr wire.Addr) cluster.Role {
 	if r.Kind != cluster.RoleUnknown && r.Kind != cluster.RoleOther {
 		return r
 	}
-	if a.host.pods[addr] && !a.facts.HasPodFacts() {
+	if a.host.pods[addr] && r.Kind == cluster.RoleUnknown && !podRangeKnown(a.facts, addr.Is4()) {
 		return cluster.Role{Kind: cluster.RolePod, Exact: true, Fact: "this capture: the node put another source in place of it"}
 	}
-	if a.host.translatedTo[addr] && !a.facts.HasNodeFacts() {
+	if a.host.translatedTo[addr] && r.Kind == cluster.RoleUnknown && !nodeAddrKnown(a.facts, addr.Is4()) {
 		return cluster.Role{Kind: cluster.RoleNode, Exact: true, Fact: "this capture: put in place of a Pod's address, and answers to it come back here"}
 	}
 	return r

@@ -233,7 +233,7 @@ func (a *analysis) sourceEgress(r *Request, v *view) {
 		a.mayBeLocal(r)
 	case own && (role.Kind == cluster.RoleNode || a.thisNode[addr]):
 		r.set(NodeOwn, BasisEgress, "left with source %s and ttl %d, the value it was made with: this host sent it itself", addr, ttl)
-	case own && role.Kind != cluster.RolePod && a.host.forwards && a.facts.HasPodFacts():
+	case own && role.Kind != cluster.RolePod && a.host.forwards && podRangeKnown(a.facts, addr.Is4()):
 		// The host passes packets on, so it is a node; what it begins itself comes from an address of its own, a bridge's or a
 		// second interface's.
 		r.set(NodeOwn, BasisEgress, "left with source %s and ttl %d, the value it was made with: this host sent it itself, and it is a node (it passes Pods' packets on)", addr, ttl)

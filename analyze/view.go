@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
@@ -219,7 +220,7 @@ func learn(t *table, chains []chain, facts *cluster.Facts, ifaces []wire.Interfa
 			a, b := t.clientOf(&c.convs[0]), t.clientOf(&c.convs[len(c.convs)-1])
 			if a != b && t.first(&c.convs[0]).key.place != placeLoopback {
 				h.translatedTo[b] = true
-				if k := facts.Role(a).Kind; k == cluster.RolePod || k == cluster.RoleUnknown && !facts.HasPodFacts() {
+				if k := facts.Role(a).Kind; k == cluster.RolePod || k == cluster.RoleUnknown && !podRangeKnown(facts, a.Is4()) {
 					h.pods[a] = true
 				}
 			}
@@ -270,6 +271,17 @@ func learn(t *table, chains []chain, facts *cluster.Facts, ifaces []wire.Interfa
 		}
 	}
 	return h
+}
+
+// podRangeKnown tells whether the facts hold a Pod range of the address family.
+func podRangeKnown(facts *cluster.Facts, v4 bool) bool {
+	return slices.ContainsFunc(facts.PodPrefixes(), func(p netip.Prefix) bool { return p.Addr().Is4() == v4 })
+}
+
+// nodeAddrKnown tells whether the facts hold a node address or range of the address family.
+func nodeAddrKnown(facts *cluster.Facts, v4 bool) bool {
+	return slices.ContainsFunc(facts.NodePrefixes(), func(p netip.Prefix) bool { return p.Addr().Is4() == v4 }) ||
+		slices.ContainsFunc(facts.NodeAddrs(), func(a wire.Addr) bool { return a.Is4() == v4 })
 }
 
 // isPod tells whether an address is a Pod's: by the facts, or because this host translated it.

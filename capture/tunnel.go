@@ -19,10 +19,10 @@ const (
 // otherProto decodes the IP protocols off the hot path: tunnels, authentication headers, UDP-Lite. What it does not know
 // may hide anything, and is marked opaque.
 func (d *Decoder) otherProto(p *wire.Packet, b []byte, n int) {
-	i := len(d.out) - 1
+	i, inner := len(d.out)-1, n
 	if p.Attr&wire.IsFragment != 0 {
-		// The first fragment of a tunnel's packet: the inner lengths speak of more than is here. Its headers are.
-		n = 0xffff
+		// The first fragment of a tunnel's packet: the inner lengths speak of more than is here. Its headers are here.
+		inner = 0xffff
 	}
 	switch p.Tuple.Proto {
 	case wire.ProtoUDPLite: // RFC 3828: UDP's header, with a checksum's coverage in place of the length
@@ -53,21 +53,21 @@ func (d *Decoder) otherProto(p *wire.Packet, b []byte, n int) {
 		}
 		d.transport(p, b[0], b[size:], n-size)
 	case wire.ProtoIPIP:
-		d.carried(i, wire.TunnelIPIP, d.ip4(b, n))
+		d.carried(i, wire.TunnelIPIP, d.ip4(b, inner))
 	case wire.ProtoIPv6:
-		d.carried(i, wire.Tunnel6in4, d.ip6(b, n))
+		d.carried(i, wire.Tunnel6in4, d.ip6(b, inner))
 	case wire.ProtoGRE:
-		d.carried(i, wire.TunnelGRE, d.gre(b, n))
+		d.carried(i, wire.TunnelGRE, d.gre(b, inner))
 	case protoEtherIP: // RFC 3378: version 3, twelve bits reserved
 		if len(b) < 2 {
-			d.carried(i, wire.TunnelOther, d.missing(2, n))
+			d.carried(i, wire.TunnelOther, d.missing(2, inner))
 			return
 		}
-		d.carried(i, wire.TunnelOther, d.innerEthernet(b[2:], n-2))
+		d.carried(i, wire.TunnelOther, d.innerEthernet(b[2:], inner-2))
 	case protoEthernet: // RFC 8986
-		d.carried(i, wire.TunnelOther, d.innerEthernet(b, n))
+		d.carried(i, wire.TunnelOther, d.innerEthernet(b, inner))
 	case protoMPLS: // RFC 4023
-		d.carried(i, wire.TunnelOther, d.mpls(b, n))
+		d.carried(i, wire.TunnelOther, d.mpls(b, inner))
 	case wire.ProtoESP:
 		p.Attr |= wire.IsOpaque
 		p.Tunnel = wire.TunnelESP

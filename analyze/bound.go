@@ -1,27 +1,19 @@
 package analyze
 
-// Memory is bounded by the number of flows. When the table is full, flows that say least are let go: those of one or two
-// transmissions in one direction, oldest first, as a flood of openings leaves them; only then the oldest of all. How many
-// went is counted, and nothing is concluded from the absence of a packet in such a capture.
+// Memory is bounded by the number of flows. When the table is full, or a quarter of it is flows that have packets of one
+// direction only, as a flood of openings leaves them, the oldest of those are let go; only where they are few, the oldest
+// of all. How many went is counted, and nothing is concluded from the absence of a packet in such a capture.
 
-// letGoOfSome frees at least a quarter of the table and moves what stays together.
+// letGoOfSome frees an eighth of the table at least and moves what stays together.
 func (t *table) letGoOfSome() {
-	want := len(t.flows) / 4
-	weak := func(f *flow) bool {
-		a, b := &f.dir[0], &f.dir[1]
-		return a.packets+b.packets <= 2 && (a.packets == 0 || b.packets == 0) && f.errs == [2]uint32{} && f.mtu == 0
-	}
-	weaks := 0
-	for i := 1; i < len(t.flows); i++ {
-		if weak(&t.flows[i]) {
-			weaks++
-		}
+	want := max(len(t.flows)/8, t.oneWay/2, 1)
+	oneWay := func(f *flow) bool {
+		return (f.dir[0].packets == 0 || f.dir[1].packets == 0) && f.errs == [2]uint32{} && f.mtu == 0
 	}
 	drop := make([]bool, len(t.flows))
 	dropped := 0
-	// With few weak flows, age decides for the rest of what is wanted.
-	for i := 1; i < len(t.flows) && dropped < min(max(want, weaks/2), weaks); i++ {
-		if weak(&t.flows[i]) {
+	for i := 1; i < len(t.flows) && dropped < want; i++ {
+		if oneWay(&t.flows[i]) {
 			drop[i] = true
 			dropped++
 		}
@@ -34,6 +26,12 @@ func (t *table) letGoOfSome() {
 	}
 	t.letGo += uint64(dropped)
 	t.compact(drop)
+	t.oneWay = 0
+	for i := 1; i < len(t.flows); i++ {
+		if f := &t.flows[i]; (f.dir[0].packets == 0) != (f.dir[1].packets == 0) {
+			t.oneWay++
+		}
+	}
 }
 
 // compact rebuilds the table without the dropped flows.

@@ -230,7 +230,8 @@ type fingerprint struct {
 // printsKept is how many first packets per direction leave a fingerprint.
 const printsKept = 4
 
-// DefaultMaxFlows is how many flows one capture's table holds before it lets go of the ones that say least: about 400 MB.
+// DefaultMaxFlows is how many flows one capture's table holds before it lets go of the ones that say least. Flows seen in
+// one direction only may take a quarter of it, so that a flood of openings never fills the table.
 const DefaultMaxFlows = 1 << 20
 
 // table is the flow table of one capture.
@@ -242,6 +243,7 @@ type table struct {
 	errs    []icmpError
 	prints  []fingerprint
 	max     int
+	oneWay  int // flows with packets of one direction only
 	letGo   uint64
 	orphans uint64 // ICMP errors about packets that are not in the capture
 
@@ -319,6 +321,11 @@ func (t *table) add(p *wire.Packet) {
 	}
 	d := &f.dir[from]
 	if d.packets == 0 {
+		if f.dir[1-from].packets == 0 {
+			t.oneWay++
+		} else {
+			t.oneWay--
+		}
 		d.first, d.mac = p.Time, p.SrcMAC
 		if p.Has(wire.KnowTTL) {
 			d.ttl, d.flags = p.TTL, d.flags|knowTTL
@@ -395,7 +402,7 @@ func (f *flow) closed() bool {
 
 // create makes a flow. prev is the tuple's flow before it, none if 0.
 func (t *table) create(key flowKey, prev ref, from int, p *wire.Packet) ref {
-	if len(t.flows) > t.max {
+	if len(t.flows) > t.max || t.oneWay > t.max/4 {
 		t.letGoOfSome()
 		prev = t.index[key]
 	}

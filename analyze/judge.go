@@ -73,10 +73,9 @@ func (a *analysis) endpoint(addr wire.Addr, port uint16, proto wire.Proto) Endpo
 	return Endpoint{Addr: addr, Port: port, HasPort: proto.HasPorts(), Role: a.role(addr)}
 }
 
-// judge turns one chain into a Request.
-func (a *analysis) judge(c *chain) Request {
-	t := a.t
-	v := newView(t, c)
+// judge turns one view into a Request.
+func (a *analysis) judge(v *view) Request {
+	t, c := a.t, v.chain
 	first, last := &c.convs[0], &c.convs[len(c.convs)-1]
 	key := &t.first(first).key
 	r := Request{

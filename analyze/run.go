@@ -50,18 +50,23 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 		info.Notes = notes(t, &info)
 		res.Captures = append(res.Captures, info)
 		a, chains := newAnalysis(t, &res.Captures[i], i, facts)
-		requests := make([]Request, 0, len(chains))
-		a.longestHandshake = longestHandshake(t, chains)
+		views := make([]*view, len(chains))
 		for k := range chains {
-			requests = append(requests, a.judge(&chains[k]))
+			views[k] = newView(t, &chains[k])
+			for _, l := range views[k].legs() {
+				a.longestHandshake = max(a.longestHandshake, l.handshake())
+			}
+		}
+		requests := make([]Request, 0, len(chains))
+		for k := range chains {
+			requests = append(requests, a.judge(views[k]))
+			views[k] = nil
 		}
 		number(requests)
 		res.Requests = append(res.Requests, requests...)
 		res.Carriers = append(res.Carriers, carriers(t, i)...)
 	}
-	slices.SortStableFunc(res.Requests, func(p, q Request) int {
-		return cmp.Or(cmp.Compare(p.First, q.First), p.Tuple.Compare(q.Tuple), cmp.Compare(p.Opening, q.Opening), cmp.Compare(p.capture(), q.capture()))
-	})
+	sortRequests(res.Requests)
 	res.conclude()
 	return res, nil
 }
@@ -101,15 +106,31 @@ func read(src PacketSource, opt Options) (t *table, damage string) {
 	}
 }
 
-// longestHandshake returns the longest time between a SYN and its acknowledgement, in nanoseconds.
-func longestHandshake(t *table, chains []chain) int64 {
-	longest := int64(0)
-	for i := range chains {
-		for _, l := range newView(t, &chains[i]).legs() {
-			longest = max(longest, l.handshake())
-		}
+// sortRequests puts requests in order of first packet, then of tuple. Requests are large, so their order is sorted and each
+// is moved once.
+func sortRequests(requests []Request) {
+	order := make([]int, len(requests))
+	for i := range order {
+		order[i] = i
 	}
-	return longest
+	slices.SortFunc(order, func(i, j int) int {
+		p, q := &requests[i], &requests[j]
+		return cmp.Or(cmp.Compare(p.First, q.First), p.Tuple.Compare(q.Tuple), cmp.Compare(p.Opening, q.Opening), cmp.Compare(p.capture(), q.capture()), cmp.Compare(i, j))
+	})
+	for i := range order {
+		// Follow the cycle that begins at i: order[k] is where the request for place k comes from.
+		if order[i] == i {
+			continue
+		}
+		first := requests[i]
+		k := i
+		for order[k] != i {
+			requests[k] = requests[order[k]]
+			k, order[k] = order[k], k
+		}
+		requests[k] = first
+		order[k] = k
+	}
 }
 
 // number gives requests that nothing else tells apart a number, so that ids differ.

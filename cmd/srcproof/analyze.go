@@ -37,9 +37,9 @@ func newAnalyzeCommand(std *stdio) *cobra.Command {
 		Long: `Reads what was captured on a node and says, per request, which source address left the node, how
 far the request got, what carries that conclusion, and what these packets cannot tell.
 
-FILE is pcap or pcapng, plain or compressed with gzip or zstd; - is standard input. Files with one
-label, LABEL=FILE, are one capture in parts. Capture on all interfaces (tcpdump -ni any -w FILE):
-only then can both sides of a translation be seen.
+FILE is pcap or pcapng, plain or compressed with gzip or zstd; - is standard input. LABEL=FILE gives
+a capture a name. Several files are judged each by itself. Capture on all interfaces
+(tcpdump -ni any -w FILE): only then can both sides of a translation be seen.
 
 Exit codes:
   0  done, and as expected if --expect was given

@@ -70,7 +70,13 @@ func at(s float64) mod { return func(p *packet) { p.Time = instant(s) } }
 func instant(s float64) int64 { return epoch*1e9 + int64(math.Round(s*1e9)) }
 
 // later moves a packet by seconds.
-func later(s float64) mod { return func(p *packet) { p.Time += int64(math.Round(s * 1e9)) } }
+func later(s float64) mod {
+	return func(p *packet) {
+		if p.Time != wire.NoTime {
+			p.Time += int64(math.Round(s * 1e9))
+		}
+	}
+}
 
 // timeless is a packet of a capture without times.
 func timeless(p *packet) { p.Time = wire.NoTime }

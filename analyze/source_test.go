@@ -163,8 +163,6 @@ func inOrder(parts ...many) many {
 	return all
 }
 
-func one(p packet) many { return many{p} }
-
 // opened is a connection that opens t seconds behind the epoch, numbered by n so that two of them differ.
 func opened(ends string, t float64, n uint32) many {
 	return many{

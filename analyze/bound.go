@@ -1,6 +1,6 @@
 package analyze
 
-// Memory is bounded by the number of flows. When the table is full, or a quarter of it is flows that have packets of one
+// Memory is bounded by the number of flows. When the table is full, or an eighth of it is flows that have packets of one
 // direction only, as a flood of openings leaves them, the oldest of those are let go; only where they are few, the oldest
 // of all. How many went is counted, and nothing is concluded from the absence of a packet in such a capture.
 

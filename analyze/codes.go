@@ -30,6 +30,8 @@ const (
 	codeRefused         = "request-refused"
 	codeNodeRejected    = "node-source-rejected"
 	codeFarUnanswered   = "arrived-unanswered"
+	codeForwarded       = "forwarded-unanswered"
+	codeServerRejected  = "server-rejected"
 	severityNote        = 0
 	severityWorthALook  = 1
 	severityTheTrouble  = 2
@@ -38,7 +40,7 @@ const (
 	waitForAgent        = "After a change of the ConfigMap wait at least 2 minutes (about 60 s until the kubelet has written the file, up to 60 s until the agent reads it) and test with a new connection: open ones keep their mapping."
 	commandAgentConfig  = "  kubectl -n kube-system get configmap ip-masq-agent -o yaml"
 	commandNatRules     = "  iptables-save -t nat | grep -nE 'POSTROUTING|IP-MASQ|MASQUERADE|SNAT'"
-	commandCaptureNode  = "  tcpdump -ni any -w near.pcap host SERVER"
+	commandCaptureNode  = "  tcpdump -ni any -w near.pcap 'host SERVER or icmp'"
 	commandAnalyzeFacts = "  srcproof analyze near.pcap --pod-cidr CIDR --node-ip IP"
 )
 
@@ -132,6 +134,16 @@ func Codes() []CodeDoc {
 			codeRefused, "the request was refused",
 			[]string{"A reset answered the opening: the packets reach something that answers for the server, and nothing listens there, or a firewall resets. Source address and route are not the trouble, unless a firewall refuses by source."},
 			[]string{"Look at the server: is the port open (ss -ltn), does a firewall there reject by source."},
+		},
+		{
+			codeForwarded, "a host passes requests on with their source unchanged, and nothing comes back",
+			[]string{"The capture shows the request coming in and going out of the same host with one and the same source address, and no answer. Nothing that was given says whether that address is a Pod's, so the source class is unknown; the packets are as they are."},
+			[]string{"Say what the addresses are: --pod-cidr and --node-ip, or --cluster."},
+		},
+		{
+			codeServerRejected, "the server itself rejected the request",
+			[]string{"An ICMP error that quotes the request came from the address that was asked: the packet got there. Port unreachable means that nothing listens; an admin-prohibited code that a firewall on the host rejects and says so."},
+			[]string{"Look at the server: does the service listen (ss -lntup), does its firewall reject this source."},
 		},
 		{
 			codeFarUnanswered, "the request arrived at the far side, and no answer passed back there",

@@ -46,9 +46,9 @@ type missing struct {
 
 // coverage gathers, packet by packet, what later decides whether an absence counts.
 type coverage struct {
-	opaque       []int64 // times of opaque packets that left or may have left, at most one per millisecond, in capture order
-	opaqueTooMan bool
-	errorEnds    [][2]wire.Addr // outer addresses of ICMP errors, distinct, at most maxErrorEnds
+	opaque     []int64 // times of opaque packets that left or may have left, at most one per millisecond, in capture order
+	opaqueMany bool
+	errorEnds  [][2]wire.Addr // outer addresses of ICMP errors, distinct, at most maxErrorEnds
 }
 
 const (
@@ -65,7 +65,7 @@ func (c *coverage) add(p *wire.Packet) {
 			if n < maxOpaque {
 				c.opaque = append(c.opaque, p.Time)
 			} else {
-				c.opaqueTooMan = true
+				c.opaqueMany = true
 			}
 		}
 	}
@@ -77,17 +77,12 @@ func (c *coverage) add(p *wire.Packet) {
 	}
 }
 
-// opaqueNear tells whether something opaque left within 10 ms after the given time.
-func (c *coverage) opaqueNear(at int64) bool {
-	if c.opaqueTooMan {
+// opaqueBetween tells whether something opaque left between two times, or within 10 ms behind them.
+func (c *coverage) opaqueBetween(from, to int64) bool {
+	if c.opaqueMany {
 		return true
 	}
-	for _, o := range c.opaque {
-		if o >= at-1_000_000 && o-at <= 10_000_000 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.opaque, func(o int64) bool { return o >= from-1_000_000 && o <= to+10_000_000 })
 }
 
 // common is what all packets of a capture have in common: no filter that people write could have kept all of them and
@@ -314,10 +309,11 @@ func (a *analysis) absent(m *missing) gap {
 // runsOn tells whether the capture went on long enough after a request's first packet for its answer, or its other leg,
 // to be due: 1 s, or three times the longest handshake seen, or until the request was sent again (DESIGN section 5).
 func (a *analysis) runsOn(first int64, resent bool) gap {
-	if first == wire.NoTime || a.t.lastTime == wire.NoTime {
+	last := max(a.t.lastTime, a.info.Summary.Last) // frames that gave no packet show that it ran, too
+	if first == wire.NoTime || last == wire.NoTime {
 		return gapNoTime
 	}
-	if resent || a.t.lastTime-first >= max(1_000_000_000, 3*a.longestHandshake) {
+	if resent || last-first >= max(1_000_000_000, 3*a.longestHandshake) {
 		return covered
 	}
 	return gapEnded

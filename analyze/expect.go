@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,6 +15,7 @@ type Selector struct {
 	proto  string // "" is any
 	client netip.Prefix
 	server netip.Prefix
+	sport  int // -1 is any
 	port   int // -1 is any
 	set    bool
 }
@@ -29,7 +31,7 @@ func ParseSelector(s string) (Selector, error) {
 		return fail("there is no >")
 	}
 	words := strings.Fields(left)
-	sel := Selector{text: strings.Join(strings.Fields(s), " "), port: -1, set: true}
+	sel := Selector{text: strings.Join(strings.Fields(s), " "), sport: -1, port: -1, set: true}
 	if len(words) != 2 {
 		return fail("before the > stand a protocol and the client")
 	}
@@ -40,29 +42,35 @@ func ParseSelector(s string) (Selector, error) {
 	default:
 		return fail(fmt.Sprintf("protocol %q is not tcp, udp, sctp, icmp, icmp6 or any", words[0]))
 	}
-	var err error
-	if sel.client, err = parseRange(words[1]); err != nil {
-		return fail(err.Error())
-	}
 	to := strings.TrimSpace(right)
 	if to == "" || len(strings.Fields(to)) != 1 {
 		return fail("behind the > stands the server, with or without :PORT")
 	}
-	host := to
-	if h, p, found := cutPort(to); found {
-		n, err := strconv.Atoi(p)
-		if err != nil || n < 0 || n > 65535 {
-			return fail(fmt.Sprintf("port %q is not a number from 0 to 65535", p))
-		}
-		if strings.HasPrefix(sel.proto, "icmp") {
-			return fail("icmp has no port")
-		}
-		host, sel.port = h, n
+	var err error
+	if sel.client, sel.sport, err = sel.end(words[1]); err != nil {
+		return fail(err.Error())
 	}
-	if sel.server, err = parseRange(host); err != nil {
+	if sel.server, sel.port, err = sel.end(to); err != nil {
 		return fail(err.Error())
 	}
 	return sel, nil
+}
+
+// end reads ADDRESS, RANGE or any, with or without :PORT.
+func (s Selector) end(text string) (netip.Prefix, int, error) {
+	host, port := text, -1
+	if h, p, found := cutPort(text); found {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 || n > 65535 {
+			return netip.Prefix{}, 0, fmt.Errorf("port %q is not a number from 0 to 65535", p)
+		}
+		if strings.HasPrefix(s.proto, "icmp") {
+			return netip.Prefix{}, 0, errors.New("icmp has no port")
+		}
+		host, port = h, n
+	}
+	p, err := parseRange(host)
+	return p, port, err
 }
 
 // cutPort splits HOST:PORT; an IPv6 address needs brackets to have one.
@@ -125,6 +133,9 @@ func (s Selector) Match(r *Request) bool {
 	if !in(s.client, &r.Client) || !in(s.server, &r.Server, r.Backend, r.FarServer) {
 		return false
 	}
+	if s.sport >= 0 && int(r.Client.Port) != s.sport {
+		return false
+	}
 	return s.port < 0 || int(r.Server.Port) == s.port || r.Backend != nil && int(r.Backend.Port) == s.port
 }
 
@@ -140,6 +151,7 @@ func (res *Result) Select(sel Selector) *Result {
 			out.Requests = append(out.Requests, res.Requests[i])
 		}
 	}
+	out.LeftOut = len(res.Requests) - len(out.Requests)
 	out.conclude()
 	return &out
 }
@@ -225,7 +237,7 @@ func (e Expect) Check(res *Result, sel Selector) Verdict {
 			want := strings.Join(k.values, " or ")
 			doubt, why := k.doubt(r)
 			switch {
-			case slices.Contains(k.values, got) && !doubt:
+			case slices.Contains(k.values, got) && (!doubt || got == "unknown"):
 			case got == "unknown" || doubt:
 				if v.State == Met {
 					v.State = Inconclusive

@@ -12,247 +12,312 @@ import (
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
-// A rule turns requests of one kind into one finding per destination. Observed is what the packets show; reading is kept
-// apart from it, and next is what to do.
+// A rule turns requests of one kind into findings: one per capture and title. Observed is what the packets show; reading is
+// kept apart from it, and next is what to do.
 type rule struct {
 	code     string
 	severity int
 	match    func(r *Request) bool
-	title    func(g *group) string
-	observed func(res *Result, g *group) []string
-	reading  []string
-	next     func(res *Result, g *group) []string
+	title    func(r *Request) string
+	reading  func(res *Result, r *Request) []string
+	next     func(res *Result, r *Request) []string
 }
 
-// group is the requests of one rule to one destination, the example first.
+// group is the requests of one finding, by destination in order of appearance.
 type group struct {
-	requests []*Request
-	index    []int
-	others   int // further destinations that were put into this group
+	title string
+	dests []destination
+	index []int // all requests
 }
 
-func (g *group) example() *Request { return g.requests[0] }
+// destination is the requests of a group to one server, port and protocol, the example first.
+type destination struct {
+	example *Request
+	count   uint64
+}
 
-// maxGroups is how many destinations of one rule get a finding of their own.
-const maxGroups = 5
+// maxDescribed is how many destinations of a finding are described.
+const maxDescribed = 3
+
+func say(s string) func(*Request) string { return func(*Request) string { return s } }
+
+func reads(s ...string) func(*Result, *Request) []string {
+	return func(*Result, *Request) []string { return s }
+}
 
 func rules() []rule {
 	left := func(r *Request, s ...Source) bool {
 		return slices.Contains(s, r.Source) && r.Way != Inbound && r.Way != WayLocal
 	}
-	// Unanswered at the node: nothing is known to have come back or to have stopped elsewhere.
-	unanswered := func(r *Request) bool {
-		return r.Outcome == RequestOnly && r.StoppedAt == StopUnknown && !r.answerAtEgress()
-	}
-	describeOnly := func(res *Result, g *group) []string { return observe(res, g) }
 	return []rule{
 		{
 			code: codeNoReturnRoute, severity: severityTheTrouble,
-			match: func(r *Request) bool { return r.StoppedAt == StopReturn },
-			title: func(*group) string {
-				return "The far host answered, and a router rejected the answer: it has no way back."
-			},
-			observed: describeOnly,
-			reading:  []string{"the far side has no return route for this source. Not a tunnel fault, and not this node's masquerading as such."},
-			next: func(_ *Result, g *group) []string {
-				return remedies(g)
-			},
+			match:   func(r *Request) bool { return r.StoppedAt == StopReturn },
+			title:   say("The far host answered, and a router rejected the answer: it has no way back."),
+			reading: reads("the far side has no return route for this source. Not a tunnel fault, and not this node's masquerading as such."),
+			next:    func(_ *Result, r *Request) []string { return remedies(r) },
 		},
 		{
 			code: codePodUnanswered, severity: severityTheTrouble,
-			match: func(r *Request) bool { return left(r, PodSourced) && unanswered(r) && r.Far == nil },
-			title: func(*group) string {
-				return "The Pod's packets leave the node with the Pod's own address, and nothing comes back."
+			match: func(r *Request) bool { return left(r, PodSourced) && r.unanswered() },
+			title: say("The Pod's packets leave the node with the Pod's own address, and nothing comes back."),
+			reading: func(res *Result, r *Request) []string {
+				out := []string{"the node does not translate this destination: an exclusion range (nonMasqueradeCIDRs of ip-masq-agent, or its defaults) covers it, or no masquerade rule applies"}
+				if contrast(res, r) != "" {
+					return append(out, "the far side answers the node and not the Pod: it has no return route for the Pod range, or a firewall drops it. Packets here cannot tell which")
+				}
+				return append(out, "whether the source is what matters does not show here: the far side may lack a return route for the Pod range, a firewall may drop it, or the server may be down")
 			},
-			observed: describeOnly,
-			reading: []string{
-				"the node's rules keep the Pod's source for this destination (an exclusion range such as nonMasqueradeCIDRs covers it), and the far side does not answer a Pod address: a return route or a firewall is missing there. Packets here cannot tell which.",
+			next: func(res *Result, r *Request) []string {
+				var out []string
+				if contrast(res, r) == "" {
+					out = append(out, "does the source matter? Make the same request from the node: answered there, it does.")
+				}
+				out = append(out, "is it the list? On the node, and in the cluster:", commandNatRules, commandAgentConfig)
+				return slices.Concat(out, farSteps(res, r), remedies(r))
 			},
-			next: func(res *Result, g *group) []string {
-				return append(append([]string{"is it the list? On the node, and in the cluster:", commandNatRules, commandAgentConfig}, farSteps(res, g)...), remedies(g)...)
+		},
+		{
+			code: codeForwarded, severity: severityTheTrouble,
+			match: func(r *Request) bool {
+				return r.Source == SourceUnknown && r.unanswered() && r.Egress != nil && r.Egress.Addr == r.Client.Addr && r.passedOn() && r.unknownReason("source", "role-unknown")
+			},
+			title:   say("Requests are passed on by this host with their source unchanged, and nothing comes back."),
+			reading: reads("if the client is a Pod, its own address is what leaves the node, and the far side does not answer it"),
+			next: func(_ *Result, r *Request) []string {
+				return []string{"say what the addresses are, and the verdict follows: --pod-cidr " + hostRange(r.Client.Addr) + " (or the whole Pod range) and --node-ip IP"}
 			},
 		},
 		{
 			code: codePodRejected, severity: severityTheTrouble,
-			match: func(r *Request) bool { return left(r, PodSourced) && r.Outcome == Rejected },
-			title: func(g *group) string {
-				return fmt.Sprintf("The Pod's packets leave the node with the Pod's own address, and %s rejects them.", g.example().ICMP.From)
+			match: func(r *Request) bool { return left(r, PodSourced) && r.Outcome == Rejected && !r.rejectedByServer() },
+			title: func(r *Request) string {
+				return fmt.Sprintf("The Pod's packets leave the node with the Pod's own address, and %s rejects them.", r.ICMP.From)
 			},
-			observed: describeOnly,
-			reading:  []string{"the device that sent the error has no route, or a rule against this source or destination."},
-			next: func(_ *Result, g *group) []string {
-				return append([]string{fmt.Sprintf("ask the owner of %s what it has against %s", g.example().ICMP.From, sourceShown(g.example()))}, remedies(g)...)
+			reading: func(_ *Result, r *Request) []string { return []string{rejectionReads(r)} },
+			next: func(_ *Result, r *Request) []string {
+				return append([]string{askOwner(r)}, remedies(r)...)
 			},
 		},
 		{
 			code: codeNeverLeft, severity: severityTheTrouble,
-			match:    func(r *Request) bool { return r.Source == NotSent },
-			title:    func(*group) string { return "The Pod's request came to the node and never left it." },
-			observed: describeOnly,
-			reading:  []string{"the node itself drops or rejects it: a FORWARD rule or network policy, no route, reverse path filtering, or no neighbour. The far side has never seen it."},
-			next: func(_ *Result, g *group) []string {
-				r := g.example()
-				return []string{"on the node:", "  ip route get " + r.Server.Addr.String() + " from " + r.Client.Addr.String() + " iif POD-INTERFACE", "  iptables-save -c | grep -nE 'FORWARD|DROP|REJECT'", "  nft list ruleset"}
+			match:   func(r *Request) bool { return r.Source == NotSent },
+			title:   say("The Pod's request came to the node and never left it."),
+			reading: reads("the node itself drops or rejects it: a FORWARD rule or network policy, no route, reverse path filtering, or no neighbour. The far side has never seen it."),
+			next: func(_ *Result, r *Request) []string {
+				return []string{
+					"on the node:", "  ip route get " + r.Server.Addr.String() + " from " + r.Client.Addr.String() + " iif POD-INTERFACE",
+					"  iptables-save -c | grep -nE 'FORWARD|DROP|REJECT'", "  nft list ruleset",
+				}
 			},
 		},
 		{
 			code: codeNotDelivered, severity: severityTheTrouble,
-			match: func(r *Request) bool { return r.StoppedAt == StopNodeIn },
-			title: func(*group) string {
-				return "The answer reaches the node, and the node does not deliver it to the Pod."
-			},
-			observed: describeOnly,
-			reading:  []string{"the node drops the answer: a FORWARD rule or network policy, reverse path filtering, or a lost connection entry. The far side is fine."},
-			next: func(_ *Result, g *group) []string {
-				return []string{"on the node:", "  conntrack -L -d " + g.example().Server.Addr.String(), "  iptables-save -c | grep -nE 'FORWARD|DROP|REJECT'", "  sysctl net.ipv4.conf.all.rp_filter"}
+			match:   func(r *Request) bool { return r.StoppedAt == StopNodeIn },
+			title:   say("The answer reaches the node, and the node does not deliver it to the Pod."),
+			reading: reads("the node drops the answer: a FORWARD rule or network policy, reverse path filtering, or a lost connection entry. The far side has answered."),
+			next: func(_ *Result, r *Request) []string {
+				return []string{"on the node:", "  conntrack -L -d " + r.Server.Addr.String(), "  iptables-save -c | grep -nE 'FORWARD|DROP|REJECT'", "  sysctl net.ipv4.conf.all.rp_filter"}
 			},
 		},
 		{
 			code: codeOtherAddress, severity: severityTheTrouble,
 			match: func(r *Request) bool { return left(r, OtherSNATed) },
-			title: func(g *group) string {
-				return fmt.Sprintf("The source was translated to %s, which is neither the Pod's nor a known node address.", sourceShown(g.example()))
+			title: func(r *Request) string {
+				return fmt.Sprintf("The source was translated to %s, which is neither the Pod's nor a known node address.", sourceShown(r))
 			},
-			observed: describeOnly,
-			reading:  []string{"an egress address or an extra SNAT rule on this node, or an address of the node that was not given."},
-			next: func(_ *Result, g *group) []string {
-				return []string{"if it is this node's: --node-ip " + sourceShown(g.example()), "else find the rule:", commandNatRules}
+			reading: reads("an egress address or an extra SNAT rule on this node, or an address of the node that was not given"),
+			next: func(_ *Result, r *Request) []string {
+				return []string{"if it is this node's: --node-ip " + sourceShown(r), "else find the rule:", commandNatRules}
 			},
 		},
 		{
 			code: codeNodeUnanswered, severity: severityTheTrouble,
-			match: func(r *Request) bool {
-				return left(r, NodeSNATed, NodeOwn, NodeSourced) && unanswered(r) && r.Far == nil
+			match: func(r *Request) bool { return left(r, NodeSNATed, NodeOwn, NodeSourced) && r.unanswered() },
+			title: say("The request leaves with a node address, and nothing comes back."),
+			reading: func(res *Result, r *Request) []string {
+				if contrast(res, r) != "" {
+					return []string{"masquerading is not the trouble, and the route works for this source: the port is filtered on the way or at the server, or the service does not answer"}
+				}
+				return []string{"masquerading is not the trouble: the source is the node's. A route is missing or a firewall drops between the node and the destination, or the destination does not answer. Packets here cannot tell which."}
 			},
-			title:    func(*group) string { return "The request leaves with a node address, and nothing comes back." },
-			observed: describeOnly,
-			reading:  []string{"masquerading is not the trouble: the source is the node's. A route or a firewall between the node and the destination is, or the destination itself. Packets here cannot tell which."},
-			next:     farSteps,
+			next: farSteps,
 		},
 		{
 			code: codeNodeRejected, severity: severityTheTrouble,
-			match: func(r *Request) bool { return left(r, NodeSNATed, NodeOwn, NodeSourced) && r.Outcome == Rejected },
-			title: func(g *group) string {
-				return fmt.Sprintf("The request leaves with a node address, and %s rejects it.", g.example().ICMP.From)
+			match: func(r *Request) bool {
+				return left(r, NodeSNATed, NodeOwn, NodeSourced) && r.Outcome == Rejected && !r.rejectedByServer()
 			},
-			observed: describeOnly,
-			reading:  []string{"masquerading is not the trouble: the source is the node's. The device that sent the error has no route, or a rule against it."},
-			next: func(_ *Result, g *group) []string {
-				return []string{fmt.Sprintf("ask the owner of %s what it has against %s", g.example().ICMP.From, sourceShown(g.example()))}
+			title: func(r *Request) string {
+				return fmt.Sprintf("The request leaves with a node address, and %s rejects it.", r.ICMP.From)
+			},
+			reading: func(_ *Result, r *Request) []string {
+				return []string{"masquerading is not the trouble: the source is the node's", rejectionReads(r)}
+			},
+			next: func(_ *Result, r *Request) []string { return []string{askOwner(r)} },
+		},
+		{
+			code: codeServerRejected, severity: severityWorthALook,
+			match: func(r *Request) bool {
+				return r.Outcome == Rejected && r.rejectedByServer() && r.StoppedAt == StopNone && r.Way != Inbound && r.Way != WayLocal
+			},
+			title: func(r *Request) string { return fmt.Sprintf("The server %s itself rejects the request.", r.ICMP.From) },
+			reading: func(_ *Result, r *Request) []string {
+				return []string{"source and route are fine: the packet got there", rejectionReads(r)}
+			},
+			next: func(_ *Result, r *Request) []string {
+				return []string{fmt.Sprintf("at %s: does the service listen (ss -lntup), does a rule there reject %s", r.ICMP.From, sourceShown(r))}
 			},
 		},
 		{
 			code: codeFarUnanswered, severity: severityTheTrouble,
-			match:    func(r *Request) bool { return r.StoppedAt == StopFar },
-			title:    func(*group) string { return "The request arrives at the far side, and no answer passes back there." },
-			observed: describeOnly,
-			reading:  []string{"the far host, its firewall, or whatever lies behind this capture point does not answer this source."},
-			next: func(_ *Result, g *group) []string {
-				return []string{"at the far host: does the service listen, does a rule drop by source, is there a route back to " + g.example().Client.Addr.String() + " (reverse path filtering drops without one):", "  ip route get " + g.example().Client.Addr.String()}
+			match:   func(r *Request) bool { return r.StoppedAt == StopFar },
+			title:   say("The request arrives at the far side, and no answer passes back there."),
+			reading: reads("the far host, its firewall, or whatever lies behind this capture point does not answer this source"),
+			next: func(_ *Result, r *Request) []string {
+				return []string{
+					"at the far host: does the service listen, does a rule drop by source, is there a route back (without one, reverse path filtering drops):",
+					"  ip route get " + r.Client.Addr.String(),
+				}
 			},
 		},
 		{
 			code: codeStalled, severity: severityTheTrouble,
-			match:    func(r *Request) bool { return r.signs&signStalled != 0 },
-			title:    func(*group) string { return "The handshake completes, and then data is never acknowledged." },
-			observed: describeOnly,
-			reading:  []string{"large packets or content do not get through: an MTU that is too large for the way, or an inspecting firewall."},
-			next: func(_ *Result, g *group) []string {
-				return []string{"from the Pod:", "  ping -M do -s 1372 " + g.example().Server.Addr.String()}
-			},
-		},
-		{
-			code: codeMTU, severity: severityWorthALook,
-			match: func(r *Request) bool { return r.signs&signMTU != 0 },
-			title: func(g *group) string {
-				return fmt.Sprintf("A router asks for smaller packets%s.", mtuWords(g.example()))
-			},
-			observed: describeOnly,
-			reading:  []string{"the way carries less than the sender assumes. If the message does not reach the Pod, large packets vanish while handshakes pass."},
-			next: func(*Result, *group) []string {
-				return []string{"lower the Pods' MTU, clamp the MSS, or let the ICMP message through to the Pod"}
-			},
-		},
-		{
-			code: codeRefused, severity: severityWorthALook,
-			match:    func(r *Request) bool { return r.Outcome == Refused && r.Source != NotSent && r.Way != Inbound },
-			title:    func(*group) string { return "The request is refused with a reset." },
-			observed: describeOnly,
-			reading:  []string{"packets get there and back. Nothing listens on that port, or a firewall resets."},
-			next: func(_ *Result, g *group) []string {
-				return []string{fmt.Sprintf("at %s: does the service listen on %s port %d, does a rule reject by source", g.example().Server.Addr, g.example().Tuple.Proto, g.example().Server.Port)}
-			},
-		},
-		{
-			code: codeClientReset, severity: severityWorthALook,
-			match:    func(r *Request) bool { return r.signs&signClientReset != 0 },
-			title:    func(*group) string { return "The client answers the SYN-ACK with a reset." },
-			observed: describeOnly,
-			reading:  []string{"the answer does not fit what the client asked, or comes after it has given up."},
-			next: func(*Result, *group) []string {
-				return []string{"compare the SYN-ACK's acknowledgement number with the SYN's sequence number in the frames named"}
+			match:   func(r *Request) bool { return r.signs&signStalled != 0 },
+			title:   say("The handshake completes, and then data is never acknowledged."),
+			reading: reads("large packets or content do not get through: an MTU that is too large for the way, or an inspecting firewall"),
+			next: func(_ *Result, r *Request) []string {
+				return []string{"from the Pod:", "  ping -M do -s 1372 " + r.Server.Addr.String()}
 			},
 		},
 		{
 			code: codeReplyOther, severity: severityTheTrouble,
 			match: func(r *Request) bool { return r.signs&signReplyOther != 0 },
-			title: func(g *group) string { return "The answer comes from another address than the one asked." },
-			observed: func(res *Result, g *group) []string {
-				r := g.example()
-				return append(observe(res, g), fmt.Sprintf("an answer to %s came from %s", addrPort(r.Client), r.replyFrom))
+			title: func(r *Request) string {
+				return fmt.Sprintf("The answer comes from %s, and not from the address asked.", r.replyFrom)
 			},
-			reading: []string{"clients and connection tables drop it: the server answers from another of its addresses, or the way back misses a translation."},
-			next: func(_ *Result, g *group) []string {
-				return []string{"bind the server to " + g.example().Server.Addr.String() + ", or mend the translation whose way back is not symmetric"}
+			reading: reads("clients and connection tables drop it: the server answers from another of its addresses, or the way back misses a translation"),
+			next: func(_ *Result, r *Request) []string {
+				return []string{"bind the server to " + r.Server.Addr.String() + ", or mend the translation whose way back is not symmetric"}
 			},
 		},
 		{
+			code: codeMTU, severity: severityWorthALook,
+			match:   func(r *Request) bool { return r.signs&signMTU != 0 },
+			title:   func(r *Request) string { return fmt.Sprintf("A router asks for smaller packets%s.", mtuWords(r)) },
+			reading: reads("the way carries less than the sender assumes. If the message does not reach the Pod, large packets vanish while handshakes pass."),
+			next:    reads("lower the Pods' MTU, clamp the MSS, or let the ICMP message through to the Pod"),
+		},
+		{
+			code: codeRefused, severity: severityWorthALook,
+			match:   func(r *Request) bool { return r.Outcome == Refused && r.Source != NotSent && r.Way != Inbound },
+			title:   say("The request is refused with a reset."),
+			reading: reads("whatever sent the reset got the request: nothing listens on that port, or a firewall on the way resets"),
+			next: func(_ *Result, r *Request) []string {
+				return []string{fmt.Sprintf("at %s: does the service listen on %s port %d (ss -lntup), does a rule reject by source", r.Server.Addr, r.Tuple.Proto, r.Server.Port)}
+			},
+		},
+		{
+			code: codeClientReset, severity: severityWorthALook,
+			match:   func(r *Request) bool { return r.signs&signClientReset != 0 },
+			title:   say("The client answers the SYN-ACK with a reset."),
+			reading: reads("the answer does not fit what the client asked, or came after it had given up"),
+			next:    reads("in the frames named: does the SYN-ACK acknowledge the SYN's sequence number plus one, and did it come within the client's time-out"),
+		},
+		{
 			code: codePodSideOnly, severity: severityWorthALook,
-			match: func(r *Request) bool {
-				return slices.ContainsFunc(r.Unknown, func(u Unknown) bool { return u.Field == "source" && u.Reason == codePodSideOnly })
-			},
-			title: func(*group) string {
-				return "This capture holds the Pod's side only: it does not show what left the node."
-			},
-			observed: describeOnly,
-			reading:  []string{"inside the Pod, or on its interface, every packet has the Pod's address, whatever the node does with it afterwards."},
-			next: func(_ *Result, g *group) []string {
-				return []string{"capture on the node, on all interfaces:", "  tcpdump -ni any -w near.pcap " + hostFilter(g.example())}
+			match:   func(r *Request) bool { return r.unknownReason("source", codePodSideOnly) },
+			title:   say("This capture holds the Pod's side only: it does not show what left the node."),
+			reading: reads("inside the Pod, or on its interface, every packet has the Pod's address, whatever the node does with it afterwards"),
+			next: func(_ *Result, r *Request) []string {
+				return []string{"capture on the node, on all interfaces:", "  tcpdump -ni any -w near.pcap " + hostFilter(r)}
 			},
 		},
 		{
 			code: codeOldMapping, severity: severityWorthALook,
-			match: func(r *Request) bool { return left(r, PodSourced, NodeSNATed, OtherSNATed) && r.Outcome == Midstream },
-			title: func(*group) string {
-				return "Connections older than the capture: their source may be older than the rules."
-			},
-			observed: describeOnly,
-			reading:  []string{"the kernel decides a translation with a connection's first packet and keeps it. These prove nothing about the rules in force now."},
-			next: func(*Result, *group) []string {
-				return []string{"test with a new connection"}
-			},
+			match:   func(r *Request) bool { return left(r, PodSourced, NodeSNATed, OtherSNATed) && r.Outcome == Midstream },
+			title:   say("Connections older than the capture: their source may be older than the rules."),
+			reading: reads("the kernel decides a translation with a connection's first packet and keeps it. These prove nothing about the rules in force now."),
+			next:    reads("test with a new connection"),
 		},
 		{
 			code: codeOneDirection, severity: severityWorthALook,
-			match:    func(r *Request) bool { return r.Outcome == OneDirection || r.Outcome == ReplyOnly },
-			title:    func(*group) string { return "Only one direction of these is in the capture." },
-			observed: describeOnly,
-			reading:  []string{"a filter with src or dst, an interface that carries one direction, or another way back. Whether they were answered is not in it."},
-			next: func(_ *Result, g *group) []string {
-				return []string{"capture both directions:", "  tcpdump -ni any -w near.pcap " + hostFilter(g.example())}
+			match: func(r *Request) bool {
+				return (r.Outcome == OneDirection || r.Outcome == ReplyOnly) && r.signs&signOtherReply == 0
+			},
+			title:   say("Only one direction of these is in the capture."),
+			reading: reads("a filter with src or dst, an interface that carries one direction, or another way back. Whether they were answered is not in it."),
+			next: func(_ *Result, r *Request) []string {
+				return []string{"capture both directions:", "  tcpdump -ni any -w near.pcap " + hostFilter(r)}
 			},
 		},
 		{
 			code: codePodAnswered, severity: severityNote,
 			match: func(r *Request) bool {
-				return left(r, PodSourced) && (r.Outcome == HandshakeCompleted || r.Outcome == Answered) && r.StoppedAt == StopNone
+				return left(r, PodSourced) && r.Far == nil && (r.Outcome == HandshakeCompleted || r.Outcome == Answered) && r.StoppedAt == StopNone
 			},
-			title:    func(*group) string { return "The Pod's packets leave with the Pod's own address, and are answered." },
-			observed: describeOnly,
-			reading:  []string{"the far side reaches the Pod range: no translation is needed for this destination."},
-			next:     func(*Result, *group) []string { return nil },
+			title:   say("The Pod's packets leave with the Pod's own address, and are answered."),
+			reading: reads("the far side reaches the Pod range: no translation is needed for this destination"),
+			next:    reads(),
 		},
 	}
+}
+
+// unanswered tells whether nothing came back to a request, as seen near, in a capture that ran on long enough to say so.
+func (r *Request) unanswered() bool {
+	return r.Outcome == RequestOnly && r.Far == nil && r.StoppedAt == StopUnknown && !r.answerAtEgress() && !r.hasUnknown("outcome") && r.signs&signReplyOther == 0
+}
+
+// passedOn tells whether the capture shows the request coming in and going out.
+func (r *Request) passedOn() bool {
+	kinds := map[LegKind]bool{}
+	for i := range r.Legs {
+		kinds[r.Legs[i].Kind] = true
+	}
+	return kinds[LegPod] && kinds[LegEgress]
+}
+
+func (r *Request) rejectedByServer() bool {
+	return r.ICMP != nil && (r.ICMP.From == r.Server.Addr || r.Backend != nil && r.ICMP.From == r.Backend.Addr)
+}
+
+func (r *Request) hasUnknown(field string) bool {
+	return slices.ContainsFunc(r.Unknown, func(u Unknown) bool { return u.Field == field })
+}
+
+func (r *Request) unknownReason(field, reason string) bool {
+	return slices.ContainsFunc(r.Unknown, func(u Unknown) bool { return u.Field == field && u.Reason == reason })
+}
+
+// rejectionReads is what an ICMP error's type and code say (RFC 792, RFC 1812 section 5.2.7.1, RFC 4443 section 3).
+func rejectionReads(r *Request) string {
+	e := r.ICMP
+	switch {
+	case !e.V6 && e.Type == 11, e.V6 && e.Type == 3:
+		return "the hop limit ran out: a routing loop, or a way longer than the sender allows"
+	case !e.V6 && (e.Code == 9 || e.Code == 10 || e.Code == 13), e.V6 && (e.Code == 1 || e.Code == 5 || e.Code == 6):
+		return "a rule there forbids it, and says so"
+	case !e.V6 && e.Code == 3, e.V6 && e.Code == 4:
+		return fmt.Sprintf("nothing listens on %s port %d there, or its firewall answers so", r.Tuple.Proto, r.Server.Port)
+	case !e.V6 && e.Code == 2:
+		return "the host does not speak this protocol, or its firewall answers so"
+	}
+	return "it has no route to the destination, or the next device does not answer there; some firewalls answer so too"
+}
+
+func askOwner(r *Request) string {
+	to := r.Server
+	if r.Backend != nil {
+		to = *r.Backend
+	}
+	return fmt.Sprintf("ask the owner of %s about %s %s > %s: %s", r.ICMP.From, r.Tuple.Proto, sourceShown(r), addrPort(to), ErrorText(!r.ICMP.V6, r.ICMP.Type, r.ICMP.Code))
+}
+
+func hostRange(a wire.Addr) string {
+	if a.Is4() {
+		return a.String() + "/32"
+	}
+	return a.String() + "/128"
 }
 
 // sign is a mark on a request that only the packets tell.
@@ -262,7 +327,8 @@ const (
 	signClientReset sign = 1 << iota
 	signMTU
 	signStalled
-	signReplyOther
+	signReplyOther // the answer came from another address
+	signOtherReply // it is that answer
 )
 
 // findings applies the rules, most severe first, and notes their codes at the requests.
@@ -271,42 +337,51 @@ func findings(res *Result) []Finding {
 		res.Requests[i].Findings = nil
 	}
 	markOtherReplies(res.Requests)
+	type dest struct {
+		group int
+		proto wire.Proto
+		addr  wire.Addr
+		port  uint16
+	}
+	type title struct {
+		capture int
+		text    string
+	}
 	var out []Finding
 	for _, ru := range rules() {
-		type dest struct {
-			capture int
-			proto   wire.Proto
-			addr    wire.Addr
-			port    uint16
-		}
-		index := make(map[dest]int)
 		var groups []group
+		byTitle := make(map[title]int)
+		byDest := make(map[dest]int)
 		for i := range res.Requests {
 			r := &res.Requests[i]
 			if !ru.match(r) {
 				continue
 			}
 			r.Findings = append(r.Findings, ru.code)
-			k := dest{r.capture(), r.Tuple.Proto, r.Server.Addr, r.Server.Port}
-			n, ok := index[k]
+			k := title{r.capture(), ru.title(r)}
+			n, ok := byTitle[k]
 			if !ok {
-				if len(groups) < maxGroups {
-					n = len(groups)
-					groups = append(groups, group{})
-				} else {
-					n = maxGroups - 1
-					groups[n].others++
-				}
-				index[k] = n
+				n = len(groups)
+				byTitle[k] = n
+				groups = append(groups, group{title: k.text})
 			}
-			groups[n].requests = append(groups[n].requests, r)
-			groups[n].index = append(groups[n].index, i)
+			g := &groups[n]
+			g.index = append(g.index, i)
+			d := dest{n, r.Tuple.Proto, r.Server.Addr, r.Server.Port}
+			m, ok := byDest[d]
+			if !ok {
+				m = len(g.dests)
+				byDest[d] = m
+				g.dests = append(g.dests, destination{example: r})
+			}
+			g.dests[m].count++
 		}
 		for i := range groups {
 			g := &groups[i]
+			r := g.dests[0].example
 			out = append(out, Finding{
-				Code: ru.code, Title: ru.title(g), Severity: ru.severity, Observed: ru.observed(res, g), Reading: ru.reading,
-				Next: ru.next(res, g), Requests: g.index,
+				Code: ru.code, Title: g.title, Severity: ru.severity, Observed: observe(res, g), Reading: ru.reading(res, r),
+				Next: ru.next(res, r), Requests: g.index,
 			})
 		}
 	}
@@ -321,14 +396,14 @@ func markOtherReplies(requests []Request) {
 		port  uint16
 		sport uint16
 	}
-	var from map[socket]wire.Addr
+	var from map[socket]*Request
 	for i := range requests {
 		r := &requests[i]
 		if r.Tuple.Proto == wire.ProtoUDP && r.Outcome == ReplyOnly {
 			if from == nil {
-				from = make(map[socket]wire.Addr)
+				from = make(map[socket]*Request)
 			}
-			from[socket{r.Client.Addr, r.Client.Port, r.Server.Port}] = r.Server.Addr
+			from[socket{r.Client.Addr, r.Client.Port, r.Server.Port}] = r
 		}
 	}
 	if from == nil {
@@ -339,47 +414,70 @@ func markOtherReplies(requests []Request) {
 		if r.Tuple.Proto != wire.ProtoUDP || r.Outcome != RequestOnly && r.Outcome != Rejected {
 			continue
 		}
-		if a, ok := from[socket{r.Client.Addr, r.Client.Port, r.Server.Port}]; ok && a != r.Server.Addr {
+		if o, ok := from[socket{r.Client.Addr, r.Client.Port, r.Server.Port}]; ok && o.Server.Addr != r.Server.Addr {
 			r.signs |= signReplyOther
-			r.replyFrom = a
+			r.replyFrom = o.Server.Addr
+			o.signs |= signOtherReply
 		}
 	}
 }
 
-// observe describes a group: its example in full, then how many are like it, then what contrasts with it.
+// observe describes a group: a few destinations by example, then how many more there are, then what contrasts with it.
 func observe(res *Result, g *group) []string {
-	r := g.example()
-	out := []string{describe(res, r)}
-	if n := len(g.requests) - 1; n > 0 {
-		s := fmt.Sprintf("%s more like it", plural(uint64(n), "request"))
-		if g.others > 0 {
-			s += fmt.Sprintf(", some of them to %s", plural(uint64(g.others), "other destination"))
+	var out []string
+	for i := range g.dests[:min(len(g.dests), maxDescribed)] {
+		s := describe(res, g.dests[i].example)
+		if n := g.dests[i].count - 1; n > 0 {
+			s += fmt.Sprintf("; %s like it", plural(n, "more request"))
 		}
 		out = append(out, s)
 	}
-	if s := contrast(res, r); s != "" {
-		out = append(out, s)
+	if rest := g.dests[min(len(g.dests), maxDescribed):]; len(rest) > 0 {
+		n := uint64(0)
+		for i := range rest {
+			n += rest[i].count
+		}
+		out = append(out, fmt.Sprintf("and %s to %s", plural(n, "more request"), plural(uint64(len(rest)), "more destination")))
+	}
+	for i := range g.dests {
+		if s := contrast(res, g.dests[i].example); s != "" {
+			return append(out, s)
+		}
 	}
 	return out
 }
 
-// contrast finds a request to the same server that fared better from another source: the comparison that an engineer makes
-// first.
+// contrast finds a request to the same server that fared better: from another source for a Pod's address, from the same
+// source to another port for a node's. It is the comparison that an engineer makes first.
 func contrast(res *Result, r *Request) string {
-	if r.Outcome != RequestOnly && r.Outcome != Rejected || r.Source != PodSourced {
+	if r.Outcome != RequestOnly && r.Outcome != Rejected {
 		return ""
 	}
-	for i := range res.Requests {
-		o := &res.Requests[i]
-		if o.Server.Addr != r.Server.Addr || o.capture() != r.capture() || o.Outcome != HandshakeCompleted && o.Outcome != Answered {
-			continue
+	if res.answered == nil {
+		res.answered = make(map[answeredKey][]int)
+		for i := range res.Requests {
+			o := &res.Requests[i]
+			if (o.Outcome == HandshakeCompleted || o.Outcome == Answered) && (o.Source == NodeOwn || o.Source == NodeSNATed) {
+				k := answeredKey{o.capture(), o.Server.Addr}
+				if len(res.answered[k]) < 8 {
+					res.answered[k] = append(res.answered[k], i)
+				}
+			}
 		}
-		switch o.Source {
-		case NodeOwn:
-			return fmt.Sprintf("the node's own request to the same server (%s) was answered", o.Tuple.Proto)
-		case NodeSNATed:
-			return fmt.Sprintf("a request to the same server that left as %s (%s) was answered", o.Egress.Addr, o.Tuple.Proto)
-		default:
+	}
+	for _, i := range res.answered[answeredKey{r.capture(), r.Server.Addr}] {
+		o := &res.Requests[i]
+		what := o.Tuple.Proto.String()
+		if o.Server.HasPort {
+			what += " port " + itoa(uint64(o.Server.Port))
+		}
+		switch {
+		case r.Source == PodSourced && o.Source == NodeOwn:
+			return fmt.Sprintf("the node's own request to the same server (%s) was answered", what)
+		case r.Source == PodSourced:
+			return fmt.Sprintf("a request to the same server that left as %s (%s) was answered", sourceShown(o), what)
+		case sourceShown(o) == sourceShown(r) && (r.Source == NodeSNATed || r.Source == NodeOwn || r.Source == NodeSourced):
+			return fmt.Sprintf("another request from %s to the same server (%s) was answered", sourceShown(o), what)
 		}
 	}
 	return ""
@@ -388,11 +486,11 @@ func contrast(res *Result, r *Request) string {
 // describe says what was seen of one request, with its frames.
 func describe(res *Result, r *Request) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s > %s", addrPort(r.Client), addrPort(r.Server))
+	b.WriteString(addrPort(r.Client))
 	if r.Client.Role.Name != "" {
 		fmt.Fprintf(&b, " (%s)", r.Client.Role.Name)
 	}
-	b.WriteString(": ")
+	fmt.Fprintf(&b, " > %s: ", addrPort(r.Server))
 	b.WriteString(sentWords(r))
 	names := res.Captures[r.capture()].InterfaceNames
 	for i := range r.Legs {
@@ -516,6 +614,9 @@ func answerWords(res *Result, r *Request) string {
 		end := res.Captures[r.capture()].Summary.Last
 		if r.First != wire.NoTime && end != wire.NoTime && end > r.First {
 			s += " in the " + seconds(end-r.First) + " until the capture ends"
+			if res.Captures[r.capture()].OneWay {
+				s += " (every packet in it travels from one address: a filter with src would hide an answer; --near-filter tells)"
+			}
 		}
 		return s
 	case HandshakeCompleted:
@@ -593,21 +694,21 @@ func mtuWords(r *Request) string {
 	return fmt.Sprintf(" (next hop MTU %d)", r.mtu)
 }
 
-// farSteps is the capture that shows where packets stop.
-func farSteps(res *Result, g *group) []string {
-	for _, u := range g.example().Unknown {
+// farSteps is the capture that shows where packets stop, and what to do with it.
+func farSteps(_ *Result, r *Request) []string {
+	for _, u := range r.Unknown {
 		if u.Field == "stopped_at" && strings.HasPrefix(u.Settle, "capture at ") {
 			at, cmd, _ := strings.Cut(strings.TrimPrefix(u.Settle, "capture at "), ": ")
-			return []string{"where does it stop? Capture at " + at + " at the same time:", "  " + cmd}
+			return []string{
+				"where does it stop? Capture at " + at + " at the same time:", "  " + cmd, "then, with the same facts:", "  srcproof analyze far.pcap --side far",
+			}
 		}
 	}
-	_ = res
 	return nil
 }
 
 // remedies are the two ways out where the Pod's address is the trouble, with their cost.
-func remedies(g *group) []string {
-	r := g.example()
+func remedies(r *Request) []string {
 	pods := r.Client.Addr.String()
 	if r.Client.Role.Kind == cluster.RolePod {
 		pods = "the Pod range (" + strings.TrimPrefix(r.Client.Role.Fact, "--pod-cidr ") + ")"
@@ -644,12 +745,8 @@ func limits(res *Result) []string {
 }
 
 // notes are what the analysis noticed about one capture.
-func notes(t *table, info *CaptureInfo) []string {
+func notes(t *table) []string {
 	var out []string
-	out = append(out, info.Summary.Notes...)
-	if t.copied > 0 {
-		out = append(out, fmt.Sprintf("%s seen again at another interface or from a mirror port: counted once", plural(t.copied, "packet")))
-	}
 	if t.frags > 0 {
 		out = append(out, fmt.Sprintf("%s behind the first of their datagram: they carry no ports and are not matched", plural(t.frags, "fragment")))
 	}

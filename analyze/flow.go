@@ -25,11 +25,12 @@ type flowKey struct {
 	port  [2]uint16
 	proto wire.Proto
 	query uint8
+	asker uint8 // of an ICMP query: the side that asks. Two hosts may ping each other with one identifier.
 	vlan  uint32
 	place place
 }
 
-// sideOf returns the flow's key and the side (0 or 1) that sent a packet with this tuple.
+// keyOf returns the flow's key and the side (0 or 1) that sent a packet with this tuple.
 func keyOf(t *wire.Tuple, p *wire.Packet) (k flowKey, from int) {
 	k.end[0], k.end[1] = t.Src, t.Dst
 	k.port[0], k.port[1] = t.SrcPortOrEchoID, t.DstPortOrEchoID
@@ -37,8 +38,16 @@ func keyOf(t *wire.Tuple, p *wire.Packet) (k flowKey, from int) {
 		k.end[0], k.end[1] = k.end[1], k.end[0]
 		k.port[0], k.port[1] = k.port[1], k.port[0]
 		from = 1
+	} else if c == 0 && t.SrcPortOrEchoID == t.DstPortOrEchoID && p.Attr&wire.IsReply != 0 {
+		from = 1 // a host that pings itself: only the type tells request from reply
 	}
 	k.proto, k.query, k.vlan = t.Proto, t.Query, p.VLAN
+	if t.Proto.IsICMP() {
+		k.asker = uint8(from)
+		if p.Attr&wire.IsReply != 0 {
+			k.asker = uint8(1 - from)
+		}
+	}
 	// An ICMP error travels towards the sender of the packet it quotes: its orientation is that of a packet to that side.
 	travels := from
 	if p.Attr&wire.IsError != 0 {
@@ -89,11 +98,9 @@ const (
 	sawReply // ICMP query's reply
 )
 
-// copies is how many recent transmissions of a direction are kept to recognise copies of one packet.
-const copies = 4
-
-// copyWindow is how far apart copies of one packet may be seen, in units of 1<<17 ns (131 us): DESIGN section 5 gives 5 ms.
-const copyWindow = 39
+// recentBits sets how many recent transmissions are kept to recognise copies: 8192, more than come by within 5 ms at a
+// million packets a second.
+const recentBits = 13
 
 // dirState is one direction of a flow, counted in transmissions.
 type dirState struct {
@@ -107,10 +114,7 @@ type dirState struct {
 	ackMax      uint32 // highest acknowledgement sent
 	finSeq      uint32 // sequence number behind the FIN
 	flags       dirFlags
-	recentTime  [copies]uint32
-	recentSig   [copies]uint32
 	ipid        uint16
-	recentNext  uint8
 	prints      uint8
 	mac         [6]byte // link-layer source of the first packet
 	ttl         uint8   // of the first packet
@@ -216,22 +220,22 @@ type icmpError struct {
 // print is what translation leaves alone of one packet (DESIGN section 7).
 type fingerprint struct {
 	time   int64
-	digest uint64 // TCP: sequence, acknowledgement and length; others: the longest payload digest that is known
-	ts     uint32
+	digest uint64 // TCP: sequence and acknowledgement; others: the longest payload digest that is known
+	short  uint64 // not TCP: the digest of the first 16 bytes, for partners of which less was captured; 0 if not known
+	ts     uint32 // TCP: timestamp value; others: sequence number or TSN
 	size   uint32
 	next   uint32
 	ipid   uint16
 	hasTS  bool
 	hasID  bool
 	from   uint8
-	full   bool // digest covers the whole payload
 }
 
 // printsKept is how many first packets per direction leave a fingerprint.
 const printsKept = 4
 
 // DefaultMaxFlows is how many flows one capture's table holds before it lets go of the ones that say least. Flows seen in
-// one direction only may take a quarter of it, so that a flood of openings never fills the table.
+// one direction only may take an eighth of it, so that a flood of openings never fills the table.
 const DefaultMaxFlows = 1 << 20
 
 // table is the flow table of one capture.
@@ -247,12 +251,13 @@ type table struct {
 	letGo   uint64
 	orphans uint64 // ICMP errors about packets that are not in the capture
 
-	ifaces  []ifaceSeen
-	cover   coverage
-	other   map[wire.Proto]uint64 // packets of protocols that are not judged
-	frags   uint64
-	packets uint64
-	copied  uint64
+	ifaces []ifaceSeen
+	cover  coverage
+	other  map[wire.Proto]uint64 // packets of protocols that are not judged
+	frags  uint64
+	recent []recent
+	// cutPayloads: of some datagram less than the whole payload was captured, so digests of its first bytes are compared, too.
+	cutPayloads bool
 	// lastTime is the latest packet time so far.
 	firstTime, lastTime int64
 	backwards           uint64
@@ -266,6 +271,7 @@ func newTable(maxFlows int) *table {
 	return &table{
 		index: make(map[flowKey]ref), flows: make([]flow, 1, 1024), taps: make([]tap, 1, 1024), events: make([]event, 1, 4096),
 		prints: make([]fingerprint, 1), max: maxFlows, other: make(map[wire.Proto]uint64),
+		recent:    make([]recent, 1<<recentBits),
 		firstTime: wire.NoTime, lastTime: wire.NoTime, prevTime: wire.NoTime,
 	}
 }
@@ -275,7 +281,6 @@ const udpIdle = 120_000_000_000
 
 // add takes one packet into the table.
 func (t *table) add(p *wire.Packet) {
-	t.packets++
 	t.clock(p)
 	t.cover.add(p)
 	if p.Tuple.Proto == wire.ProtoNone {
@@ -310,13 +315,17 @@ func (t *table) add(p *wire.Packet) {
 		f.opaque = f.opaque || p.Attr&wire.IsOpaque != 0
 	}
 	if p.Attr&wire.IsError != 0 {
+		if r = t.quoted(r, from, p); r == 0 {
+			t.orphans++
+			return
+		}
+		f = &t.flows[r]
 		t.tapped(f, 1-from, p)
 		t.failed(f, from, p)
 		return
 	}
 	t.tapped(f, from, p)
-	if f.copy(from, p) {
-		t.copied++
+	if t.copy(r, from, p) {
 		return
 	}
 	d := &f.dir[from]
@@ -389,7 +398,7 @@ func (t *table) begins(f *flow, from int, p *wire.Packet) bool {
 		return p.Attr&wire.IsError == 0 && p.Has(wire.KnowTransport) && p.Chunk == wire.ChunkInit && d.flags&sawSYN != 0 && d.isn != p.Seq
 	case wire.ProtoUDP:
 		last := max(f.dir[0].last, f.dir[1].last)
-		return p.Time != wire.NoTime && last != 0 && p.Time-last > udpIdle
+		return p.Time != wire.NoTime && last != 0 && p.Time-last >= udpIdle
 	}
 	return false
 }
@@ -402,7 +411,7 @@ func (f *flow) closed() bool {
 
 // create makes a flow. prev is the tuple's flow before it, none if 0.
 func (t *table) create(key flowKey, prev ref, from int, p *wire.Packet) ref {
-	if len(t.flows) > t.max || t.oneWay > t.max/4 {
+	if len(t.flows) > t.max || t.oneWay > t.max/8 {
 		t.letGoOfSome()
 		prev = t.index[key]
 	}
@@ -507,28 +516,58 @@ func (t *table) tapped(f *flow, from int, p *wire.Packet) {
 	tp.packets[from]++
 }
 
+// quoted returns the episode that an ICMP error is about: of a reused tuple, the one whose sequence numbers hold the quoted
+// one; 0 if none does.
+func (t *table) quoted(r ref, from int, p *wire.Packet) ref {
+	if p.Tuple.Proto != wire.ProtoTCP || !p.Has(wire.KnowTransport) {
+		return r
+	}
+	for n := 0; r != 0 && n < 8; n++ {
+		d := &t.flows[r].dir[from]
+		if d.flags&knowISN == 0 || !before(p.Seq, d.isn) && (d.flags&knowSeq == 0 || !before(d.seqNext, p.Seq)) {
+			return r
+		}
+		r = t.flows[r].prev
+	}
+	return 0
+}
+
+// recent is a transmission that was just seen.
+type recent struct {
+	sig  uint64
+	time int64
+}
+
+// copyWindow is how far apart copies of one packet may be seen, in nanoseconds (DESIGN section 5).
+const copyWindow = 5_000_000
+
 // copy tells whether the same transmission was just seen at another interface or by a mirror port: same IP ID, sequence,
-// flags and length within 5 ms (DESIGN section 5).
-func (f *flow) copy(from int, p *wire.Packet) bool {
+// flags and length within 5 ms. The recent transmissions of all flows share one small table: a burst of any flow fits, and
+// what falls out of it is at worst counted as sent again.
+func (t *table) copy(r ref, from int, p *wire.Packet) bool {
 	const m = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: spreads the fields over the upper bits
-	h := uint64(p.Seq)<<32 | uint64(p.Ack)
+	h := (uint64(p.Seq)<<32 | uint64(p.Ack)) * m
 	h = (h ^ uint64(p.PayloadLen)<<40 ^ uint64(p.Flags)<<32 ^ uint64(p.TSVal)) * m
 	if p.Known&wire.KnowIPID != 0 {
 		h = (h ^ uint64(p.IPID) ^ 1<<40) * m
 	}
-	h ^= p.Digest16 ^ uint64(p.ICMPType)<<8
-	sig := uint32(h>>32) | 1
-	now := uint32(p.Time >> 17)
-	d := &f.dir[from]
-	for i := range d.recentSig {
-		if d.recentSig[i] == sig {
-			if gap := int32(now - d.recentTime[i]); gap <= copyWindow && gap >= -copyWindow {
-				return true
-			}
+	h = (h ^ p.Digest16 ^ uint64(r)<<8 ^ uint64(p.ICMPType)<<2 ^ uint64(p.Chunk)<<50 ^ uint64(from)<<1 ^ 1) * m
+	slot := h >> (64 - recentBits)
+	for i := range uint64(2) {
+		e := &t.recent[slot^i]
+		if e.sig != h {
+			continue
+		}
+		if gap := p.Time - e.time; gap <= copyWindow && gap >= -copyWindow {
+			return true
 		}
 	}
-	d.recentSig[d.recentNext], d.recentTime[d.recentNext] = sig, now
-	d.recentNext = (d.recentNext + 1) % copies
+	// Of the two places, the older one goes.
+	e, o := &t.recent[slot], &t.recent[slot^1]
+	if o.time < e.time {
+		e = o
+	}
+	e.sig, e.time = h, p.Time
 	return false
 }
 

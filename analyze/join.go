@@ -60,47 +60,48 @@ func (t *table) chains() []chain {
 	for _, e := range edges {
 		parent[find(e.a)] = find(e.b)
 	}
-	groups := make(map[int32][]int32)
-	for _, e := range edges {
-		for _, i := range []int32{e.a, e.b} {
-			root := find(i)
-			if !slices.Contains(groups[root], i) {
-				groups[root] = append(groups[root], i)
+	members := make(map[int32][]int32)
+	evidence := make(map[int32][]edge)
+	if len(edges) > 0 {
+		joined := make([]bool, len(convs))
+		for _, e := range edges {
+			joined[e.a], joined[e.b] = true, true
+			root := find(e.a)
+			evidence[root] = append(evidence[root], e)
+		}
+		for i := range convs {
+			if joined[i] {
+				root := find(int32(i))
+				members[root] = append(members[root], int32(i))
 			}
 		}
-	}
-	evidence := make(map[int32][]edge)
-	for _, e := range edges {
-		evidence[find(e.a)] = append(evidence[find(e.a)], e)
 	}
 	out := make([]chain, 0, len(convs))
-	done := make([]bool, len(convs))
 	for i := range convs {
-		if done[i] {
-			continue
-		}
 		root := find(int32(i))
-		members := groups[root]
-		if len(members) == 0 {
+		group := members[root]
+		switch {
+		case group == nil:
 			out = append(out, chain{convs: convs[i : i+1 : i+1]})
-			continue
-		}
-		c, ok := t.inOrder(convs, members)
-		if !ok {
-			for _, m := range members {
-				done[m] = true
-				out = append(out, chain{convs: convs[m : m+1 : m+1], ambiguous: true})
+		case group[0] != int32(i): // done with its first member
+		default:
+			c, ok := t.inOrder(convs, group)
+			if !ok {
+				for _, m := range group {
+					out = append(out, chain{convs: convs[m : m+1 : m+1], ambiguous: true})
+				}
+				continue
 			}
-			continue
+			c.joins = joinsOf(evidence[root])
+			out = append(out, c)
 		}
-		for _, m := range members {
-			done[m] = true
-		}
-		c.joins = joinsOf(evidence[root])
-		out = append(out, c)
 	}
 	return out
 }
+
+// maxTuples is how many tuples one request may have on one host: a service's address, its endpoint's, and both once more
+// behind a translation of the source.
+const maxTuples = 4
 
 // conversations groups flows of one tuple.
 func (t *table) conversations() []conversation {
@@ -154,7 +155,7 @@ func (t *table) conversations() []conversation {
 
 func compareEnds(a, b *flowKey) int {
 	return cmp.Or(
-		cmp.Compare(a.proto, b.proto), cmp.Compare(a.query, b.query), a.end[0].Compare(b.end[0]), a.end[1].Compare(b.end[1]),
+		cmp.Compare(a.proto, b.proto), cmp.Compare(a.query, b.query), cmp.Compare(a.asker, b.asker), a.end[0].Compare(b.end[0]), a.end[1].Compare(b.end[1]),
 		cmp.Compare(a.port[0], b.port[0]), cmp.Compare(a.port[1], b.port[1]),
 	)
 }
@@ -355,9 +356,15 @@ func (t *table) edges(convs []conversation) []edge {
 					if k.digest == 0 && k.ipid == 0 {
 						continue // nothing but a length
 					}
-					if !slices.Contains(mine, k) {
-						mine = append(mine, k)
-						byPacket[k] = append(byPacket[k], int32(i))
+					for n := 0; n < 2; n++ {
+						if !slices.Contains(mine, k) {
+							mine = append(mine, k)
+							byPacket[k] = append(byPacket[k], int32(i))
+						}
+						if !t.cutPayloads || fp.short == 0 {
+							break
+						}
+						k.digest = fp.short
 					}
 				}
 			}
@@ -529,12 +536,12 @@ func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size
 	near := false
 	for _, r := range p.flows {
 		for n := t.flows[r].prints.head; n != 0 && !near; n = t.prints[n].next {
-			if t.prints[n].digest != digest || t.prints[n].size != size {
+			if !t.prints[n].is(digest, size) {
 				continue
 			}
 			for _, s := range q.flows {
 				for m := t.flows[s].prints.head; m != 0; m = t.prints[m].next {
-					if t.prints[m].digest == digest && t.prints[m].size == size {
+					if t.prints[m].is(digest, size) {
 						if gap := t.prints[n].time - t.prints[m].time; gap <= limit && gap >= -limit {
 							near = true
 						}
@@ -562,6 +569,10 @@ func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size
 	return e, e.basis != [3]string{}
 }
 
+func (fp *fingerprint) is(digest uint64, size uint32) bool {
+	return fp.size == size && (fp.digest == digest || fp.short == digest && digest != 0)
+}
+
 // mayTranslate tells whether one conversation can be the other behind a translation on this host: one of the two passes
 // only on the client's side and the other goes on from there, or no direction is recorded and the hop counts fit.
 func mayTranslate(t *table, p, q *conversation) bool {
@@ -581,21 +592,28 @@ func mayTranslate(t *table, p, q *conversation) bool {
 	if p.maxTTL == 0 || q.maxTTL == 0 {
 		return true
 	}
-	// Routing takes one from the TTL; a bridge (a service translated before it) takes none, a router inside the node two.
-	// Which is the earlier conversation is not decided yet, so the difference counts without its sign.
+	// Routing takes one from the TTL, a router inside the node two; a bridge, in front of which a service was translated,
+	// takes none. What this host makes itself keeps its initial TTL, and is nobody's translation.
+	switch {
+	case p.in && q.in:
+		return p.maxTTL == q.maxTTL
+	case p.in && q.out:
+		d := int(p.maxTTL) - int(q.maxTTL)
+		return d == 1 || d == 2
+	case q.in && p.out:
+		d := int(q.maxTTL) - int(p.maxTTL)
+		return d == 1 || d == 2
+	}
 	d := int(p.minTTL) - int(q.minTTL)
-	if d < 0 {
-		d = -d
-	}
-	if p.in || p.out || q.in || q.out {
-		return d <= 2
-	}
-	return d == 1
+	return d == 1 || d == -1
 }
 
 // inOrder puts joined conversations in order from the client to the server, and refuses a group that cannot be one request.
 func (t *table) inOrder(convs []conversation, members []int32) (chain, bool) {
 	var c chain
+	if len(members) > maxTuples {
+		return c, false
+	}
 	for _, m := range members {
 		c.convs = append(c.convs, convs[m])
 	}

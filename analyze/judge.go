@@ -84,7 +84,11 @@ func (a *analysis) judge(v *view) Request {
 		Server: a.endpoint(key.end[1-first.client], key.port[1-first.client], key.proto),
 		Joins:  c.joins,
 	}
+	if len(c.convs) == 1 && v.pod != nil && v.egress != nil {
+		r.Joins = []Join{{From: "pod", To: "egress", Basis: []string{"same tuple"}, Confidence: Exact}}
+	}
 	lastKey := &t.first(last).key
+	v.settleInside(a)
 	o := v.outcome(a.host)
 	a.counts(&r, v, o)
 	a.passage(&r, v, c)
@@ -104,8 +108,8 @@ func (a *analysis) judge(v *view) Request {
 	r.Outcome = o.outcome
 	r.Way = a.way(&r, v)
 	a.source(&r, v, c, o)
-	if a.deliveredHere(&r, v) {
-		r.Egress = nil // it went out to a Pod of this node, not out of the node
+	if r.Source == SourceLocal || a.deliveredHere(&r, v) {
+		r.Egress = nil // it went out to a Pod of this node or to neighbours: no claim about egress
 	} else if r.Basis == BasisEgress && r.Egress == nil {
 		e := r.Client // seen leaving where no direction is recorded
 		r.Egress = &e
@@ -223,7 +227,7 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt) {
 	case proto.IsICMP():
 		r.ConnState = "OTH"
 	}
-	r.Completed = v.completed(o)
+	r.Completed = v.completed(o, a.info.Side == wire.SideFar)
 	if proto == wire.ProtoTCP || proto == wire.ProtoSCTP {
 		r.Handshake = l.handshake()
 		if l.client.flags&knowISN != 0 {
@@ -406,11 +410,10 @@ func (a *analysis) deliveredHere(r *Request, v *view) bool {
 	}
 	// It came in and did not go on. The answers tell: sent by this host itself, they leave on the client's side with an
 	// initial TTL and never came in on the other side.
-	if v.pod != nil && v.egress == nil && a.isNode() {
-		if a.thisNode[r.Server.Addr] {
-			return true
-		}
-		return v.pod.server.packets > 0 && ownTTL(v.pod.server.ttl) && a.facts.Role(r.Server.Addr).Kind == cluster.RoleNode
+	if v.pod != nil && v.egress == nil && !v.inside && a.isNode() {
+		l := v.pod
+		return a.thisNode[r.Server.Addr] || l.server.packets > 0 && l.server.flags&knowTTL != 0 && ownTTL(l.server.ttl) &&
+			l.server.flags&^(knowISN|knowTTL|knowIPID|knowAck|knowSeq|knowTS|sawRST) != 0 // not a reset alone, which the node may send in anybody's name
 	}
 	return false
 }

@@ -74,6 +74,8 @@ func tcpOutcome(c, s, here dirFlags, hereReplies, sent, replies uint64, rejected
 	case began && c&sawACK != 0 && (s&sawSYNACK != 0 || s&(sawData|sawPureACK|sawFIN) != 0):
 		// The client acknowledged: the SYN-ACK reached it, wherever it was captured (RFC 9293 section 3.5).
 		return HandshakeCompleted
+	case began && c&s&sawSYNACK != 0:
+		return HandshakeCompleted // both ends opened at once and acknowledged each other (RFC 9293 figure 7)
 	case began && here&sawSYNACK != 0:
 		return HalfOpen
 	case began && here&sawRST != 0:
@@ -128,7 +130,7 @@ func sctpOutcome(c, s, here dirFlags, hereReplies, sent, replies uint64, rejecte
 // repliesVisible tells whether the capture would show replies at this leg: at an interface on which it shows frames
 // leaving towards the client, for the pod leg. Where no direction is recorded, it shows both.
 func (v *view) repliesVisible(l *legState, h *hostFacts) bool {
-	if l.server.packets > 0 || l.kind != LegPod {
+	if l.server.packets > 0 || l.kind != LegPod || v.inside {
 		return true
 	}
 	return v.showsOut(l, h)
@@ -150,9 +152,9 @@ func (v *view) showsOut(l *legState, h *hostFacts) bool {
 }
 
 // completed tells whether data answered data, or both sides closed in order.
-func (v *view) completed(o outcomeAt) bool {
+func (v *view) completed(o outcomeAt, far bool) bool {
 	if o.outcome == Answered {
-		return true
+		return !far // an answer that passes the far side need not arrive
 	}
 	if o.outcome != HandshakeCompleted && o.outcome != Midstream {
 		return false

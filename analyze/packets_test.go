@@ -308,7 +308,7 @@ func echoReply(ends string, id uint16, n uint32, mods ...mod) packet {
 func icmp(from string, typ, code uint8, quoted packet, mods ...mod) packet {
 	p := newPacket(wire.ProtoICMP, "0.0.0.0 > 0.0.0.0")
 	p.Tuple = quoted.Tuple
-	p.Attr |= wire.IsError
+	p.Attr |= wire.IsError | quoted.Attr&wire.IsReply
 	p.ErrorFrom, p.ErrorTo = wire.MustAddr(from), quoted.Tuple.Src
 	p.ICMPType, p.ICMPCode = typ, code
 	p.Seq, p.Flags, p.Chunk = quoted.Seq, quoted.Flags, quoted.Chunk

@@ -16,6 +16,15 @@ type Result struct {
 	// Carriers are tunnels' outer flows: what they carried was judged, they were not.
 	Carriers []CarrierCount
 	Facts    *cluster.Facts
+	// LeftOut is how many requests a selection left out.
+	LeftOut int
+
+	answered map[answeredKey][]int // requests that were answered, for comparison; made by contrast
+}
+
+type answeredKey struct {
+	capture int
+	server  wire.Addr
 }
 
 // CaptureInfo is one capture as it was read and understood.
@@ -27,7 +36,8 @@ type CaptureInfo struct {
 	Summary     wire.Summary
 	DamageText  string   // "" if the file was whole; else the error's text, with frame number and byte offset
 	LetGo       uint64   // flows that were let go for want of room; no absence is concluded from their capture
-	Transmitted uint64   // transmissions after copies of one packet were taken together
+	Transmitted uint64   // transmissions of the requests, copies of one packet and its two legs taken together
+	OneWay      bool     // every packet travels from one address, so a filter may have kept answers out
 	Notes       []string // what the analysis noticed: several copies per packet, times that run backwards, ...
 	// InterfaceNames has, per Summary.Interfaces index, the name to show ("eth0", "if7"): the file's or --links'. Not escaped.
 	InterfaceNames []string

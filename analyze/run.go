@@ -44,10 +44,10 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 		t, damage := read(in.Source, opt)
 		info := CaptureInfo{
 			File: in.File, Label: in.Label, SHA256: in.SHA256, Side: in.Side, Summary: in.Source.Summary(), DamageText: damage,
-			LetGo: t.letGo, Transmitted: t.packets - t.copied, StatedFilter: in.StatedFilter, HasStated: in.HasStated,
+			LetGo: t.letGo, StatedFilter: in.StatedFilter, HasStated: in.HasStated,
 		}
 		info.InterfaceNames = interfaceNames(info.Summary.Interfaces, facts)
-		info.Notes = notes(t, &info)
+		info.Notes = append(slices.Clone(info.Summary.Notes), notes(t)...)
 		res.Captures = append(res.Captures, info)
 		a, chains := newAnalysis(t, &res.Captures[i], i, facts)
 		views := make([]*view, len(chains))
@@ -62,6 +62,10 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 			requests = append(requests, a.judge(views[k]))
 			views[k] = nil
 		}
+		for k := range requests {
+			res.Captures[i].Transmitted += requests[k].RequestsSent + requests[k].RepliesSeen
+		}
+		res.Captures[i].OneWay = len(a.common.from) == 1
 		number(requests)
 		res.Requests = append(res.Requests, requests...)
 		res.Carriers = append(res.Carriers, carriers(t, i)...)
@@ -80,6 +84,7 @@ func (r *Request) capture() int {
 
 // conclude fills in what follows from the requests: counts, findings and limits. It runs again when requests are selected.
 func (res *Result) conclude() {
+	res.answered = nil
 	res.Sources = countSources(res.Requests)
 	res.Findings = findings(res)
 	res.Limits = limits(res)

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/wire"
@@ -20,7 +21,7 @@ func (a *analysis) source(r *Request, v *view, c *chain, o outcomeAt) {
 		r.because("%s", a.localReason(r, v))
 	case c.ambiguous:
 		r.unknown("source", "join-ambiguous", "more than one packet fits as the other side of the node's translation, so none was taken",
-			"narrow the capture to one client: tcpdump -ni any -w near.pcap "+hostFilter(r))
+			"let one client try at a time while capturing")
 	case o.outcome == ReplyOnly && len(c.convs) == 1:
 		r.unknown("source", "no-request-packets", "no packet of the request is in the capture, only answers to it", a.captureHint(r))
 	case o.outcome == OneDirection && r.Tuple.Proto == wire.ProtoTCP && !v.opened():
@@ -28,7 +29,7 @@ func (a *analysis) source(r *Request, v *view, c *chain, o outcomeAt) {
 			"a late segment without its connection: the kernel does not translate packets of no tracked connection, so its source says nothing about the rules",
 			a.captureHint(r))
 	case a.deliveredHere(r, v):
-		a.sourceDelivered(r)
+		a.sourceDelivered(r, v)
 	case v.pod != nil && v.egress != nil:
 		a.sourceJoined(r, v, c)
 	case v.egress != nil:
@@ -128,10 +129,14 @@ func nodeWords(role cluster.Role) string {
 	return "a node's address (" + role.Fact + ")"
 }
 
-func (a *analysis) sourceDelivered(r *Request) {
+func (a *analysis) sourceDelivered(r *Request, v *view) {
 	switch r.Client.Role.Kind {
 	case cluster.RoleOther:
-		r.set(OtherSourced, BasisAddress, "came in from %s, which is none of the cluster's addresses, and was delivered on this node", r.Client.Addr)
+		basis := BasisAddress
+		if v.pod != nil && v.egress != nil {
+			basis = BasisTranslation
+		}
+		r.set(OtherSourced, basis, "came in from %s, which is none of the cluster's addresses, and was delivered on this node", r.Client.Addr)
 	case cluster.RolePod, cluster.RoleNode, cluster.RoleService:
 		r.set(SourceLocal, BasisNone, "delivered on this node: it was never meant to leave")
 	case cluster.RoleUnknown:
@@ -206,8 +211,19 @@ func (a *analysis) serverPlace(r *Request, v *view) whereabouts {
 	if a.deliveredHere(r, v) {
 		return atHere
 	}
-	if l := v.egress; l != nil && l.server.packets > 0 && l.server.flags&knowTTL != 0 && !ownTTL(l.server.ttl) {
-		return atAway
+	l := v.egress
+	if l == nil {
+		return atUnknown
+	}
+	if l.server.packets > 0 && l.server.flags&knowTTL != 0 && forwardedTTL(l.server.ttl) {
+		return atAway // another node has passed the answer on
+	}
+	for _, x := range l.flows {
+		for n := a.t.flows[x].taps.head; n != 0; n = a.t.taps[n].next {
+			if i := a.t.taps[n].iface; int(i) < len(a.host.ifaces) && a.host.ifaces[i].uplink && !a.host.ifaces[i].podSide {
+				return atAway
+			}
+		}
 	}
 	return atUnknown
 }
@@ -231,14 +247,8 @@ func (a *analysis) sourceEgress(r *Request, v *view) {
 	switch {
 	case a.serverPlace(r, v) == atUnknown:
 		a.mayBeLocal(r)
-	case own && (role.Kind == cluster.RoleNode || a.thisNode[addr]):
+	case own: // else it would be the Pod's side: settleInside
 		r.set(NodeOwn, BasisEgress, "left with source %s and ttl %d, the value it was made with: this host sent it itself", addr, ttl)
-	case own && role.Kind != cluster.RolePod && a.host.forwards && podRangeKnown(a.facts, addr.Is4()):
-		// The host passes packets on, so it is a node; what it begins itself comes from an address of its own, a bridge's or a
-		// second interface's.
-		r.set(NodeOwn, BasisEgress, "left with source %s and ttl %d, the value it was made with: this host sent it itself, and it is a node (it passes Pods' packets on)", addr, ttl)
-	case own && role.Kind == cluster.RolePod:
-		a.podSideOnly(r, ttl)
 	case forwarded && role.Kind == cluster.RolePod:
 		r.set(PodSourced, BasisEgress, "left with the Pod's address %s and ttl %d, one below an initial value: this host passed it on", addr, ttl)
 	case role.Kind == cluster.RolePod && a.host.forwards && a.leavesPodSide(l):
@@ -282,6 +292,14 @@ func (a *analysis) podSideOnly(r *Request, ttl uint8) {
 // sourcePodLeg has only the leg on which the client's packets come in.
 func (a *analysis) sourcePodLeg(r *Request, v *view, c *chain, o outcomeAt) {
 	addr, role := r.Client.Addr, r.Client.Role
+	if v.inside && role.Kind == cluster.RolePod {
+		a.podSideOnly(r, v.pod.client.ttl)
+		return
+	}
+	if v.inside {
+		a.roleUnknown(r, addr)
+		return
+	}
 	switch role.Kind {
 	case cluster.RolePod:
 		g, text := a.notSent(r, v, c, o)
@@ -327,12 +345,12 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 		case own && role.Exact:
 			r.set(NodeOwn, BasisEgress, "source %s with ttl %d, the value it was made with: the node sent it itself", addr, ttl)
 		case forwarded && role.Exact && a.sentByNode(l):
-			r.set(NodeSNATed, BasisEgress, "source %s with ttl %d, one below an initial value, on a frame that the node sent: it passed the packet on and put its address there (an inference from the ttl)", addr, ttl)
+			r.set(NodeSNATed, BasisEgress, "source %s with ttl %d, one below an initial value, on the node's link: the node passed the packet on and put its address there (an inference from the ttl, for a capture taken on the node)", addr, ttl)
 		case forwarded && role.Exact:
 			// A router past the node makes the same of what the node sends itself.
 			r.unknown("source", "sender-of-frame-not-known",
 				fmt.Sprintf("source %s with ttl %d fits a packet that the node passed on and translated, but also one that it sent itself, seen behind a router: nothing here shows that the node sent this frame", addr, ttl),
-				"--links FILE (ip -o link on the node), or "+a.captureHint(r))
+				senderHint(l)+"--links FILE (ip -o link on the node), or "+a.captureHint(r))
 		default:
 			r.set(NodeSourced, BasisAddress, "source %s, %s; this capture does not show whether the node translated it or sent it itself", addr, nodeWords(role))
 		}
@@ -341,6 +359,14 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 	case cluster.RoleService, cluster.RoleUnknown:
 		a.roleUnknown(r, addr)
 	}
+}
+
+// senderHint says what speaks for a capture that was taken at the far side.
+func senderHint(l *legState) string {
+	if l.server.packets > 0 && l.server.flags&knowTTL != 0 && ownTTL(l.server.ttl) {
+		return fmt.Sprintf("the answers have the initial ttl %d, as at the server: --side far if it was taken there; else ", l.server.ttl)
+	}
+	return ""
 }
 
 // sentByNode tells whether the frames at a place without directions were sent by the node: by their link-layer source, which
@@ -356,10 +382,10 @@ func (a *analysis) sentByNode(l *legState) bool {
 
 // notSent decides whether a Pod's request that came in never left this node. The text is the reason, either way.
 func (a *analysis) notSent(r *Request, v *view, c *chain, o outcomeAt) (gap, string) {
-	l := v.pod
+	l, s := v.pod, &a.info.Summary
 	repliedByHost := o.outcome == Refused && ownTTL(l.server.ttl) || o.outcome == Rejected && a.rejectedHere(v)
 	switch {
-	case !a.info.Summary.AllInterfaces:
+	case !s.AllInterfaces:
 		return gapInterfaces, "the capture is not of all interfaces, so a packet leaving by another one would not show"
 	case l.client.packets == 0:
 		return "no-request-packets", "no packet of the request is in the capture"
@@ -371,10 +397,14 @@ func (a *analysis) notSent(r *Request, v *view, c *chain, o outcomeAt) (gap, str
 		return "egress-not-joined", "it was answered, so it left or was served here; no packet leaving this host could be matched to it"
 	case r.Server.Role.Kind == cluster.RolePod:
 		return "destination-may-be-local", "the destination is a Pod's address and may be on this node"
+	case (r.Server.Role.Kind == cluster.RoleService || r.Server.Addr.IsLinkLocal()) && !repliedByHost:
+		return "destination-may-be-local", "the destination is a Service's or a link-local address, which the node may serve itself"
 	case a.thisNode[r.Server.Addr], r.Server.Role.Kind == cluster.RoleNode:
 		return "destination-may-be-local", "the destination is a node address and may be this node's own"
-	case a.t.cover.opaqueNear(l.client.first):
+	case a.opaqueNear(l):
 		return gapOpaque, "an encrypted or undecoded packet left within 10 ms of it, and may have carried it"
+	case s.Skipped[wire.SkipLinkType]+s.Skipped[wire.SkipMalformed]+s.Skipped[wire.SkipDepth] > 0:
+		return gapOpaque, "the capture holds frames that could not be decoded, and one of them may have carried it"
 	}
 	if g := a.runsOn(l.client.first, l.client.packets > 1); g != covered && !repliedByHost {
 		return g, "the capture ends too soon after the request"
@@ -391,6 +421,22 @@ func (a *analysis) notSent(r *Request, v *view, c *chain, o outcomeAt) (gap, str
 	}
 	_ = c
 	return covered, fmt.Sprintf("came in from the Pod, and in a capture of all interfaces nothing that could be it left this host (%s)", plural(l.client.packets, "packet"))
+}
+
+// opaqueNear tells whether something opaque left shortly after one of the leg's requests.
+func (a *analysis) opaqueNear(l *legState) bool {
+	cited := uint64(0)
+	for i := range l.events {
+		switch e := &l.events[i]; e.kind {
+		case evSYN, evSYNAgain, evInit, evRequest:
+			cited++
+			if a.t.cover.opaqueBetween(e.time, e.time) {
+				return true
+			}
+		default:
+		}
+	}
+	return cited < l.client.packets && a.t.cover.opaqueBetween(l.client.first, l.client.last)
 }
 
 // rejectedHere tells whether the ICMP error that answered was sent by the capturing host: it is not seen coming in, and
@@ -442,30 +488,65 @@ func gapText(g gap) string {
 
 // settle returns what would close a gap.
 func (a *analysis) settle(g gap, r *Request) string {
+	far := a.info.Side == wire.SideFar
 	switch g {
-	case gapFilter:
-		return "--near-filter EXPR, the filter it was captured with ('' for none)"
-	case gapNoFarCapture:
+	case gapFilter, gapFiltered:
+		if far {
+			return "--far-filter EXPR, the filter it was captured with ('' for none), or a capture without a filter"
+		}
+		return "--near-filter EXPR, the filter it was captured with ('' for none), or a capture without a filter"
+	case gapEnded:
+		return "capture for longer, or let the client try again while capturing"
+	case gapDropped:
+		return "capture again with a larger buffer: tcpdump -B 16384"
+	case gapWhole:
+		return "the whole file: copy it again, or stop tcpdump with Ctrl-C and not with kill -9"
+	case gapSnaplen:
+		return "capture again with tcpdump -s 0 (or at least -s 128)"
+	case gapLetGo:
+		return "capture with a narrower filter"
+	case gapHost:
+		return "--links FILE (ip -o link on the node) if it was taken on the node, or a capture that holds other traffic of the node too"
+	case gapNoFarCapture, gapNoTime, covered:
 		return ""
 	default:
+		if far {
+			return ""
+		}
 		return a.captureHint(r)
 	}
 }
 
 // captureHint is the capture to take on the node instead.
 func (a *analysis) captureHint(r *Request) string {
-	return "capture on the node: tcpdump -ni any -w near.pcap " + hostFilter(r)
+	return strings.TrimRight("capture on the node: tcpdump -ni any -w near.pcap "+hostFilter(r), " ")
 }
 
-// hostFilter is a filter that keeps both legs of a request: the server stays the same where the source is translated.
+// hostFilter is a filter, quoted for the shell, that keeps both legs of a request (the server stays the same where the
+// source is translated) and what routers on the way say about it.
 func hostFilter(r *Request) string {
-	if r.Backend != nil {
-		return "host " + r.Server.Addr.String() + " or host " + r.Backend.Addr.String()
+	hosts := "host " + r.Server.Addr.String()
+	switch {
+	case r.Backend != nil:
+		hosts += " or host " + r.Backend.Addr.String()
+	case r.Server.Role.Kind == cluster.RoleService:
+		hosts = "" // it may leave for any backend
+		if r.Tuple.Proto.HasPorts() {
+			return "" // the backend's port may be another, too: no filter
+		}
 	}
-	if r.Server.Role.Kind == cluster.RoleService {
-		return "host " + r.Client.Addr.String() + " or net POD-RANGE"
+	if hosts == "" {
+		return ""
 	}
-	return "host " + r.Server.Addr.String()
+	return "'" + hosts + " or " + icmpOf(r.Server.Addr) + "'"
+}
+
+// icmpOf is the filter word for what routers say about packets of the address's family.
+func icmpOf(a wire.Addr) string {
+	if a.Is4() {
+		return "icmp"
+	}
+	return "icmp6"
 }
 
 func plural(n uint64, noun string) string {

@@ -9,19 +9,19 @@ import (
 
 // stop decides where the request's packets stop, as far as one capture tells (DESIGN section 6).
 func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
+	if o.outcome == RequestOnly || o.outcome == HalfOpen {
+		resent := o.leg.client.retrans > 0 || o.leg.client.packets > 1 && r.Tuple.Proto != wire.ProtoTCP
+		if g := a.runsOn(r.First, resent); g != covered {
+			text := "the capture ends less than a second after the request, so an answer may have come later"
+			if g == gapNoTime {
+				text = gapText(g)
+			}
+			r.unknown("outcome", g, text, a.settle(gapEnded, r))
+		}
+	}
 	if a.info.Side == wire.SideFar {
 		a.stopFar(r, v, o)
 		return
-	}
-	ended := gap("")
-	if o.outcome == RequestOnly || o.outcome == HalfOpen {
-		if ended = a.runsOn(r.First, o.leg.client.retrans > 0 || o.leg.client.packets > 1 && r.Tuple.Proto != wire.ProtoTCP); ended != covered {
-			text := "the capture ends less than a second after the request, so an answer may have come later"
-			if ended == gapNoTime {
-				text = gapText(ended)
-			}
-			r.unknown("outcome", ended, text, "capture for longer, or let the client try again while capturing")
-		}
 	}
 	if r.Source == NotSent {
 		r.StoppedAt = StopNodeOut
@@ -84,7 +84,8 @@ func (a *analysis) stopRefused(r *Request, v *view) {
 		r.unknown("stopped_at", "answered-past-the-capture", "the request left, and the reset that the client got was not seen coming in", a.captureHint(r))
 		return
 	}
-	if l.server.flags&knowTTL != 0 && ownTTL(l.server.ttl) && (l.kind == LegPod || l.client.flags&knowTTL != 0 && ownTTL(l.client.ttl)) {
+	podSide := l.kind == LegPod || l.kind == LegUnknown && l.client.flags&knowTTL != 0 && ownTTL(l.client.ttl)
+	if podSide && l.server.flags&knowTTL != 0 && ownTTL(l.server.ttl) {
 		r.unknown("stopped_at", "sender-of-reset-not-known",
 			fmt.Sprintf("the reset has the initial ttl %d: it comes from a neighbour, the server or the node in its name", l.server.ttl), a.captureHint(r))
 		return
@@ -145,6 +146,7 @@ func (a *analysis) stopRequestOnly(r *Request, v *view) {
 
 // farHint is the capture to take at the far side, whose filter still matches after translation.
 func (a *analysis) farHint(r *Request) string {
+	// Routers that reject an answer are neither end: their ICMP errors are the best evidence there is.
 	f := "host " + r.Client.Addr.String()
 	if r.Egress != nil && r.Egress.Addr != r.Client.Addr {
 		f = "host " + r.Egress.Addr.String()
@@ -160,7 +162,7 @@ func (a *analysis) farHint(r *Request) string {
 	if r.Backend != nil {
 		server = r.Backend.Addr
 	}
-	return fmt.Sprintf("capture at %s: tcpdump -ni any -w far.pcap %s", server, f)
+	return fmt.Sprintf("capture at %s: tcpdump -ni any -w far.pcap '%s or %s'", server, f, icmpOf(server))
 }
 
 // nodeIn decides whether an answer that reached the node's egress was not delivered to the Pod.
@@ -220,14 +222,17 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 		}
 	}
 	switch o.outcome {
-	case HandshakeCompleted, Answered, Midstream, Refused:
-		r.StoppedAt = StopNone
+	case HandshakeCompleted, Midstream:
+		r.StoppedAt = StopNone // the client's own acknowledgements came back here
+	case Answered, Refused:
+		r.unknown("stopped_at", "delivery-not-seen", "the answer left this point; that it reached the client does not show in a far capture alone",
+			"a capture on the node at the same time")
 	case Rejected:
 		if r.ICMP.From == r.Server.Addr {
 			r.StoppedAt = StopNone
 			return
 		}
-		r.unknown("stopped_at", "rejected-past-the-capture", fmt.Sprintf("%s rejected it; compare with a near capture tells on which way", r.ICMP.From), "srcproof compare --near near.pcap --far "+a.info.File)
+		r.unknown("stopped_at", "rejected-past-the-capture", fmt.Sprintf("%s rejected it; compare with a near capture tells on which way", r.ICMP.From), "a capture on the node at the same time")
 	case RequestOnly:
 		m := missing{
 			proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), src: r.Server.Addr, dst: r.Client.Addr, sport: -1, dport: -1, iface: -1,
@@ -244,16 +249,12 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 			g = a.absent(&m)
 		}
 		if g != covered {
-			settle := a.settle(g, r)
-			if g == gapFilter {
-				settle = "--far-filter EXPR, the filter it was captured with ('' for none)"
-			}
-			r.unknown("stopped_at", g, gapText(g), settle)
+			r.unknown("stopped_at", g, gapText(g), a.settle(g, r))
 			return
 		}
 		r.StoppedAt = StopFar
 		r.because("%s arrived here and nothing came back past this point", plural(r.RequestsSent, "packet"))
 	default:
-		r.unknown("stopped_at", "one-direction", "the far capture alone does not show whether the answers got back", "srcproof compare --near near.pcap --far "+a.info.File)
+		r.unknown("stopped_at", "one-direction", "the far capture alone does not show whether the answers got back", "a capture on the node at the same time")
 	}
 }

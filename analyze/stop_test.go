@@ -66,7 +66,7 @@ func TestStoppedAt(t *testing.T) {
 			about(onFarSide), seenAt(open[:1], in("ens4"), ttl(61)), seenAt(open[1:2], out("ens4"), ttl(64)),
 			icmp("10.20.0.1", 3, 0, open[1], at(1.02), in("ens4"), ttl(64)), goesOn(20),
 		}, "* pod-sourced/far half-open|rejected return"},
-		{"far: refused by the far host", g, "", []part{about(onFarSide), seenAt(first, in("ens4"), ttl(61)), reset(out("ens4"), ttl(64)), goesOn(20)}, "* pod-sourced/far refused none|unknown(one-direction)"},
+		{"far: refused by the far host", g, "", []part{about(onFarSide), seenAt(first, in("ens4"), ttl(61)), reset(out("ens4"), ttl(64)), goesOn(20)}, "* pod-sourced/far refused unknown(delivery-not-seen)"},
 		{"far: the capture ends at once", g, "", []part{about(onFarSide), seenAt(first, in("ens4"), ttl(61)), goesOn(1.2)}, "* pod-sourced/far request-only|request-only(capture-ended) unknown(capture-ended)"},
 		{"far: packets were dropped", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), dropped(3), goesOn(20)}, "* pod-sourced/far request-only unknown(packets-dropped)"},
 		{"far: the file is cut", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), about(damagedEnd), goesOn(20)}, "* pod-sourced/far request-only unknown(capture-incomplete)"},
@@ -113,7 +113,7 @@ func TestSettleCanBeActedOn(t *testing.T) {
 		name, of, field, want string
 		parts                 []part
 	}{
-		{"the Pod's side alone", "", "source", "tcpdump -ni any -w near.pcap host " + server, []part{single("veth1"), seenAt(lost, on("veth1")), goesOn(20)}},
+		{"the Pod's side alone", "", "source", "tcpdump -ni any -w near.pcap 'host " + server + " or icmp'", []part{single("veth1"), seenAt(lost, on("veth1")), goesOn(20)}},
 		{"no far capture", "", "stopped_at", "host " + node, []part{masqueraded(podEnds, node+":51000").carry(lost...), goesOn(20)}},
 		{"no far capture, kept source", "", "stopped_at", "host " + pod, []part{kept(podEnds).carry(lost...), goesOn(20)}},
 		{"a filter that is not known", podTCP, "source", "--near-filter", []part{kept("10.4.0.7:41001 > " + server + ":80").carry(opened("10.4.0.7:41001 > "+server+":80", 0, 500)...), seenAt(lost, in("veth1")), about(filterUnknown)}},

@@ -325,13 +325,18 @@ func (t *table) printTCP(f *flow, from int, p *wire.Packet, size uint32) {
 // print keeps the fingerprint of one of the first datagrams of a direction: the longest payload digest that is known.
 func (t *table) print(f *flow, from int, p *wire.Packet) {
 	fp := fingerprint{time: p.Time, size: p.PayloadLen, ipid: p.IPID, hasID: p.Has(wire.KnowIPID), from: uint8(from), ts: p.Seq, hasTS: p.Has(wire.KnowTransport)}
+	if p.Has(wire.KnowDigest16) {
+		fp.short = p.Digest16
+	}
 	switch {
 	case p.Has(wire.KnowDigestAll):
-		fp.digest, fp.full = p.DigestAll, true
+		fp.digest = p.DigestAll
 	case p.Has(wire.KnowDigest64):
 		fp.digest = p.Digest64
-	case p.Has(wire.KnowDigest16):
-		fp.digest = p.Digest16
+		t.cutPayloads = true
+	default:
+		fp.digest = fp.short
+		t.cutPayloads = t.cutPayloads || p.PayloadLen > 0
 	}
 	t.keep(f, from, fp)
 }

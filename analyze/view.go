@@ -31,6 +31,7 @@ type view struct {
 	// A leg without flows is nil.
 	pod, egress, plain *legState
 	local              bool // on a loopback interface
+	inside             bool // taken where the client's packets are made, and nothing says that this is the node: in a Pod
 	client             wire.Addr
 }
 
@@ -178,6 +179,7 @@ func forwardedTTL(ttl uint8) bool { return ttl == 63 || ttl == 127 || ttl == 254
 // ifaceSeen is what a capture shows of one of its interfaces.
 type ifaceSeen struct {
 	in, out  bool
+	uplink   bool   // packets of the node itself, or translated ones, go out here
 	podSide  bool   // packets of Pods come in here with the TTL they were sent with
 	podFact  string // what says so
 	loopback bool
@@ -262,8 +264,14 @@ func learn(t *table, chains []chain, facts *cluster.Facts, ifaces []wire.Interfa
 					}
 				case wire.DirOut:
 					s.out = true
-					if tp.depth == 0 && ownTTL(tp.ttl[side]) && f.key.end[side].IsValid() {
-						h.own[f.key.end[side]] = true
+					addr := f.key.end[side]
+					made := tp.depth == 0 && ownTTL(tp.ttl[side]) && addr.IsValid()
+					if made {
+						h.own[addr] = true
+					}
+					other := f.key.end[1-side]
+					if (made && facts.Role(addr).Kind == cluster.RoleNode || h.translatedTo[addr]) && !h.isPod(other, facts) && !other.IsMulticast() {
+						s.uplink = true
 					}
 				case wire.DirUnknown:
 				}
@@ -352,6 +360,32 @@ func newView(t *table, c *chain) *view {
 	v.egress = t.merge(LegEgress, egress.flows, egress.clients)
 	v.plain = t.merge(LegUnknown, plain.flows, plain.clients)
 	return v
+}
+
+// settleInside takes an egress leg for what it may be: packets that go out with the TTL they were made with are made on the
+// capturing host, and where nothing says that the host is the node, it may be the Pod itself. What such a leg shows is the
+// Pod's side, and no egress.
+func (v *view) settleInside(a *analysis) {
+	if v.pod != nil || v.egress == nil || a.info.Side == wire.SideFar {
+		return
+	}
+	l := v.egress
+	if l.client.packets == 0 || l.client.flags&knowTTL == 0 || !ownTTL(l.client.ttl) || a.madeByNode(v.client) {
+		return
+	}
+	l.kind = LegPod
+	v.pod, v.egress, v.inside = l, nil, true
+}
+
+// madeByNode tells whether what this host makes itself, with this source address, is the node's.
+func (a *analysis) madeByNode(addr wire.Addr) bool {
+	role := a.role(addr)
+	if role.Kind == cluster.RoleNode || a.thisNode[addr] {
+		return true
+	}
+	// The host passes packets on, so it is a node; what it makes itself comes from an address of its own, a bridge's or a
+	// second interface's. Without a Pod range it could be a bridged Pod's packet whose way in is not in the capture.
+	return role.Kind != cluster.RolePod && a.host.forwards && podRangeKnown(a.facts, addr.Is4())
 }
 
 // legs returns the view's legs, nearest to the client first.

@@ -243,7 +243,7 @@ func (p *page) empty(rec *Record) {
 		title = "No requests: the capture holds no packets."
 		next = []string{
 			"check that the capture's filter and interface let the request through, and that the request was sent while it ran:",
-			"  tcpdump -ni any -w node.pcap host ADDRESS",
+			"  tcpdump -ni any -w node.pcap 'host ADDRESS or icmp'",
 		}
 	case all && by["not-ip"] == skipped:
 		title = "No requests: none of the " + count(packets, "packet") + " is IP."
@@ -252,14 +252,14 @@ func (p *page) empty(rec *Record) {
 		}
 		next = []string{
 			"capture where the request passes, with its address in the filter:",
-			"  tcpdump -ni any -w node.pcap host ADDRESS",
+			"  tcpdump -ni any -w node.pcap 'host ADDRESS or icmp'",
 		}
 	case all && by["too-short"] > 0 && by["too-short"] >= skipped-by["not-ip"]:
 		title = "No requests: the packets are cut before their headers end (" + number(by["too-short"]) + " of " + number(packets) + ")."
-		next = []string{"capture again with whole packets:", "  tcpdump -s 0 -ni any -w node.pcap host ADDRESS"}
+		next = []string{"capture again with whole packets:", "  tcpdump -s 0 -ni any -w node.pcap 'host ADDRESS or icmp'"}
 	case all && by["link-type"] > 0 && by["link-type"] >= skipped-by["not-ip"]:
 		title = "No requests: this capture's link type is not one that srcproof reads."
-		next = []string{"capture again on the pseudo-device any, which has one that it reads:", "  tcpdump -ni any -w node.pcap host ADDRESS"}
+		next = []string{"capture again on the pseudo-device any, which has one that it reads:", "  tcpdump -ni any -w node.pcap 'host ADDRESS or icmp'"}
 	case all:
 		title = "No requests: no packet could be read" + skippedWords(&Capture{Skipped: by}) + "."
 		next = []string{"check the file with tcpdump, and capture again if that does not read it either:", "  tcpdump -nr FILE"}
@@ -267,7 +267,7 @@ func (p *page) empty(rec *Record) {
 		title = "No requests: " + count(packets, "packet") + ", and none opens, carries or answers a request."
 		next = []string{
 			"such packets are neighbour discovery, multicast and the like; capture with the request's address in the filter:",
-			"  tcpdump -ni any -w node.pcap host ADDRESS",
+			"  tcpdump -ni any -w node.pcap 'host ADDRESS or icmp'",
 		}
 	}
 	p.blank()

@@ -49,7 +49,7 @@ Exit codes:
 		Example: `  srcproof analyze node.pcap --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3
   srcproof analyze node.pcap --cluster cluster.json --links links.txt -o json
   srcproof analyze node.pcap --request 'tcp 172.16.0.13 > 10.20.0.10:80' --expect source=node-snated
-  tcpdump -ni any -w - host 10.20.0.10 | srcproof analyze -`,
+  tcpdump -ni any -w - 'host 10.20.0.10 or icmp' | srcproof analyze -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &usageError{what: "no capture named", hint: "srcproof analyze FILE, or - for standard input"}

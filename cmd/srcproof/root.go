@@ -17,7 +17,7 @@ func newRootCommand(std *stdio) *cobra.Command {
 		Short: "Which source address did this request carry when it left the node, and did it complete?",
 		Long: `srcproof reads packet captures and tells, per request, which source address left the node
 (the Pod's own, or the node's after masquerading) and how far the request got.`,
-		Example: `  tcpdump -ni any -w node.pcap host 10.20.0.10       on the node, while the request is made
+		Example: `  tcpdump -ni any -w node.pcap 'host 10.20.0.10 or icmp'   on the node, while the request is made
   srcproof analyze node.pcap --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

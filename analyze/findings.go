@@ -725,6 +725,11 @@ func remedies(r *Request) []string {
 // limits are sentences on what the result cannot carry.
 func limits(res *Result) []string {
 	var out []string
+	if res.Facts.HasPodFacts() && len(res.Requests) > 0 && !slices.ContainsFunc(res.Requests, func(r Request) bool {
+		return r.Client.Role.Kind == cluster.RolePod || r.Server.Role.Kind == cluster.RolePod || r.Backend != nil && r.Backend.Role.Kind == cluster.RolePod
+	}) {
+		out = append(out, "no request has an address in the given Pod ranges: are they this cluster's, and is this the Pod's node?")
+	}
 	for i := range res.Captures {
 		c := &res.Captures[i]
 		s := &c.Summary

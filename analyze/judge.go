@@ -370,9 +370,6 @@ func (a *analysis) way(r *Request, v *view) Way {
 	if r.Backend != nil {
 		server = r.Backend.Role.Kind
 	}
-	ours := func(k cluster.RoleKind) bool {
-		return k == cluster.RolePod || k == cluster.RoleNode || k == cluster.RoleService
-	}
 	switch {
 	case v.local, r.Tuple.Dst.IsMulticast(), r.Tuple.Src.IsLinkLocal() && r.Tuple.Dst.IsLinkLocal():
 		return WayLocal
@@ -380,7 +377,7 @@ func (a *analysis) way(r *Request, v *view) Way {
 		if client == cluster.RoleOther {
 			return Inbound
 		}
-		if ours(client) {
+		if oursAtAll(client) {
 			return WayLocal
 		}
 		return WayUnknown
@@ -389,7 +386,7 @@ func (a *analysis) way(r *Request, v *view) Way {
 			return WayUnknown // it may be on this node or on another
 		}
 		return Outbound
-	case client == cluster.RoleOther && ours(server):
+	case client == cluster.RoleOther && oursAtAll(server):
 		return Inbound
 	case client == cluster.RoleOther && server == cluster.RoleOther:
 		return Transit

@@ -166,6 +166,12 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 			r.set(OtherSNATed, BasisTranslation, "came in from %s and left as %s, which is neither the Pod's nor a known node address (%s)", client, left, how)
 		}
 	case cluster.RoleOther:
+		if client != left && !oursAtAll(r.Server.Role.Kind) {
+			r.unknown("source", "facts-contradicted",
+				fmt.Sprintf("by what was given %s is none of the cluster's addresses, but this node put %s in its place on the way out, as it does for Pods", client, left),
+				"are the given ranges this cluster's? --pod-cidr, --node-ip, or --cluster")
+			return
+		}
 		r.set(OtherSourced, BasisTranslation, "came in from %s, which is none of the cluster's addresses, and was passed on (%s)", client, how)
 	case cluster.RoleNode:
 		if v.pod.client.packets == 0 {
@@ -176,6 +182,11 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 	case cluster.RoleService, cluster.RoleUnknown:
 		a.roleUnknown(r, client)
 	}
+}
+
+// oursAtAll tells whether a role is one of the cluster's.
+func oursAtAll(k cluster.RoleKind) bool {
+	return k == cluster.RolePod || k == cluster.RoleNode || k == cluster.RoleService
 }
 
 func joinWords(j Join) string {

@@ -116,6 +116,14 @@ func TestRequestsBegin(t *testing.T) {
 			"handshake-completed",
 		},
 		{
+			"both ends' SYNs cross",
+			[]part{
+				syn(podToServer, at(1)), syn(serverToPod, at(1.001), isn(serverISN)),
+				synack(podToServer, at(1.002), isn(clientISN), acks(serverISN+1)), synack(serverToPod, at(1.003)),
+			},
+			"handshake-completed",
+		},
+		{
 			"the answer was captured before the SYN",
 			[]part{synack(serverToPod, at(1.000010)), syn(podToServer, at(1.000012)), ack(podToServer, at(1.0001))},
 			"handshake-completed",
@@ -132,8 +140,8 @@ func TestRequestsBegin(t *testing.T) {
 			"request-only",
 		},
 		{
-			"a datagram 120.1 s behind the last",
-			[]part{udp(podToDNS, "one", at(0)), udp(podToDNS, "two", at(120.1))},
+			"a datagram 120 s behind the last",
+			[]part{udp(podToDNS, "one", at(0)), udp(podToDNS, "two", at(120))},
 			"request-only, request-only",
 		},
 		{
@@ -161,6 +169,16 @@ func TestRequestsBegin(t *testing.T) {
 			"two identifiers, of which one is answered",
 			[]part{echo(podPing, 7, 1, at(1)), echo(podPing, 8, 1, at(2)), echoReply(podPinged, 8, 1, at(2.01))},
 			"request-only, answered",
+		},
+		{
+			"pings both ways with one identifier, of which one is answered",
+			[]part{echo(podPing, 7, 1, at(1)), echo(podPinged, 7, 1, at(2)), echoReply(podPing, 7, 1, at(2.01))},
+			"request-only, answered",
+		},
+		{
+			"pings both ways with one identifier, and nobody answers",
+			[]part{echo(podPing, 7, 1, at(1)), echo(podPinged, 7, 1, at(2))},
+			"request-only, request-only",
 		},
 		// SCTP: as TCP, by the INIT's tag.
 		{
@@ -229,6 +247,11 @@ func endText(e Endpoint) string {
 // One transmission is counted once, wherever and however often it was seen; a retransmission is another one.
 func TestTransmissions(t *testing.T) {
 	v6 := "[2001:db8:4::7]:41000 > [2001:db8:9::9]:443"
+	var burst, copied many
+	for i := range 40 {
+		p := data(podToServer, 100, at(2+float64(i)*1e-6), seq(uint32(clientISN+1+100*i)), ipid(uint16(100+i)), in("veth1"))
+		burst, copied = append(burst, p), append(copied, also(p, in("cbr0"), later(60e-6)))
+	}
 	for _, tt := range []struct {
 		sentence             string
 		parts                []part
@@ -284,6 +307,10 @@ func TestTransmissions(t *testing.T) {
 				syn(podToServer, at(1), in("veth1"), ipid(5)), syn(podToServer, at(1.0001), out("eth0"), ttl(63), ipid(5)),
 				syn(podToServer, at(2), in("veth1"), ipid(6)), syn(podToServer, at(2.0001), out("eth0"), ttl(63), ipid(6)),
 			}, 2, 0, 1,
+		},
+		{
+			"a burst that a veth hands to its bridge at once is copied, not sent again",
+			[]part{handshake(podToServer, at(1), in("veth1")), burst, copied}, 42, 1, 0,
 		},
 		{
 			"data that is sent again is a retransmission",

@@ -186,6 +186,8 @@ func TestErrorsBelongToWhatTheyQuote(t *testing.T) {
 		{"an error about the server's SYN-ACK does not reject the client", []part{s, synack(serverToPod, at(1.01)), unreachable(synack(serverToPod), at(1.02))}, "half-open"},
 		{"an error about the server's datagram does not reject the client", []part{udp(podToDNS, "q", at(1)), udp(dnsToPod, "r", at(1.01)), icmp(pod, 3, 3, udp(dnsToPod, "r"), at(1.02))}, "answered"},
 		{"an error about an echo reply does not reject the ping", []part{echo(podPing, 7, 1, at(1)), icmp(router, 3, 1, echoReply(podPinged, 7, 1), at(1.02))}, "request-only"},
+		{"an error that quotes another sequence number is about another attempt", []part{s, unreachable(syn(podToServer, isn(424242)), at(1.01))}, "request-only"},
+		{"a late error about the attempt before", []part{s, syn(podToServer, at(2), isn(90000)), unreachable(s, at(2.01))}, "rejected, request-only"},
 		{"an error about another tuple", []part{s, unreachable(syn(pod+":41001 > "+server+":443"), at(1.01))}, "request-only, rejected"},
 		{"an error about the translated packet", []part{
 			snatted.carry(s), icmp(router, 3, 1, syn(nodeToServer), at(1.01), in("eth0")), icmp(router, 3, 1, s, at(1.0101), out("veth1")),
@@ -259,6 +261,7 @@ func TestCaptureEnded(t *testing.T) {
 		{"0.9 s before the end, half open", []part{window(-30, 1.9), syn(podToServer, at(1)), synack(serverToPod, at(1.1))}, true},
 		{"0.9 s before the end, a datagram", []part{window(-30, 1.9), udp(podToDNS, "q", at(1))}, true},
 		{"1.1 s before the end", []part{window(-30, 2.1), syn(podToServer, at(1)), udp(podToDNS, "later", at(2.1))}, false},
+		{"1.1 s before the end, which only the capture's summary shows (frames that are not IP)", []part{window(-30, 2.1), syn(podToServer, at(1))}, false},
 		{"0.9 s before the end, repeated", []part{window(-30, 1.9), syn(podToServer, at(1)), syn(podToServer, at(1.3), ipid(5))}, false},
 		{"2.9 s before the end, where a handshake took 1 s", []part{window(-30, 3.9), slow, syn(podToServer, at(1))}, true},
 		{"3.1 s before the end, where a handshake took 1 s", []part{window(-30, 4.1), slow, syn(podToServer, at(1)), udp(podToDNS, "later", at(4.1))}, false},
@@ -277,8 +280,8 @@ func TestCaptureEnded(t *testing.T) {
 
 func TestTimes(t *testing.T) {
 	r := requestOf(t, gke(t), snatted.carry(handshake(podToServer, at(1))...))
-	if r.First != instant(1) || r.Handshake != 10_100_000 {
-		t.Errorf("first %d, handshake %d; want %d, 10.1 ms", r.First, r.Handshake, instant(1))
+	if r.First != instant(1) || r.Last != instant(1.01015) || r.Handshake != 10_100_000 {
+		t.Errorf("first %d, last %d, handshake %d; want %d, %d, 10.1 ms", r.First, r.Last, r.Handshake, instant(1), instant(1.01015))
 	}
 	r = requestOf(t, gke(t), handshake(podToServer, timeless))
 	if r.First != wire.NoTime || r.Last != wire.NoTime || r.Handshake != -1 {

@@ -56,7 +56,7 @@ func (t *table) chains() []chain {
 		}
 		return i
 	}
-	edges := t.edges(convs)
+	edges := strongest(t.edges(convs), len(convs))
 	for _, e := range edges {
 		parent[find(e.a)] = find(e.b)
 	}
@@ -97,6 +97,21 @@ func (t *table) chains() []chain {
 		}
 	}
 	return out
+}
+
+// strongest leaves out probable evidence about conversations that have exact evidence: what agrees in everything is not
+// made ambiguous by what agrees in little.
+func strongest(edges []edge, convs int) []edge {
+	if len(edges) == 0 {
+		return nil
+	}
+	exact := make([]bool, convs)
+	for _, e := range edges {
+		if e.confidence == Exact {
+			exact[e.a], exact[e.b] = true, true
+		}
+	}
+	return slices.DeleteFunc(edges, func(e edge) bool { return e.confidence == Probable && (exact[e.a] || exact[e.b]) })
 }
 
 // maxTuples is how many tuples one request may have on one host: a service's address, its endpoint's, and both once more
@@ -162,6 +177,11 @@ func compareEnds(a, b *flowKey) int {
 
 // sameExchange tells whether a flow is the same exchange, at another place, as flows of the same tuple.
 func (t *table) sameExchange(flows []ref, r ref) bool {
+	// One packet passes few places; more flows of one tuple than that are not places of one exchange.
+	const maxPlaces = 32
+	if len(flows) >= maxPlaces {
+		return false
+	}
 	g := &t.flows[r]
 	overlap := false
 	for _, x := range flows {

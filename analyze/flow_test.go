@@ -262,95 +262,114 @@ func TestTransmissions(t *testing.T) {
 			[]part{
 				syn(podToServer, at(1), in("veth1")), syn(podToServer, at(1), in("cbr0")), syn(podToServer, at(1.00005), out("eth0"), ttl(63)),
 				synack(serverToPod, at(1.01), in("eth0"), ttl(60)), synack(serverToPod, at(1.01004), out("cbr0"), ttl(59)), synack(serverToPod, at(1.01005), out("veth1"), ttl(59)),
-			}, 1, 1, 0,
+			},
+			1, 1, 0,
 		},
 		{
 			"at three interfaces, translated on the way",
 			[]part{
 				natPath{client: pod + ":41000", server: server + ":443", as: node + ":52000", podIf: "veth1", bridge: "cbr0", uplink: "eth0"}.carry(handshake(podToServer, at(1))...),
-			}, 2, 1, 0,
+			},
+			2, 1, 0,
 		},
 		{
 			"copied by a mirror port 4 ms later",
-			[]part{syn(podToServer, at(1), ipid(5)), syn(podToServer, at(1.004), ipid(5))}, 1, 0, 0,
+			[]part{syn(podToServer, at(1), ipid(5)), syn(podToServer, at(1.004), ipid(5))},
+			1, 0, 0,
 		},
 		{
 			"copied by a mirror port, and both copies once more a second later",
 			[]part{
 				syn(podToServer, at(1), ipid(5)), syn(podToServer, at(1.001), ipid(5)),
 				syn(podToServer, at(2), ipid(6)), syn(podToServer, at(2.001), ipid(6)),
-			}, 2, 0, 1,
+			},
+			2, 0, 1,
 		},
 		{
 			"sent again within 5 ms with another IP ID",
-			[]part{syn(podToServer, at(1), ipid(5)), syn(podToServer, at(1.003), ipid(6))}, 2, 0, 1,
+			[]part{syn(podToServer, at(1), ipid(5)), syn(podToServer, at(1.003), ipid(6))},
+			2, 0, 1,
 		},
 		{
 			"sent again with the same IP ID, 6 ms later",
-			[]part{syn(podToServer, at(1), ipid(5)), syn(podToServer, at(1.006), ipid(5))}, 2, 0, 1,
+			[]part{syn(podToServer, at(1), ipid(5)), syn(podToServer, at(1.006), ipid(5))},
+			2, 0, 1,
 		},
 		{
 			"IPv6 has no IP ID: a copy is told by sequence and payload",
-			[]part{syn(v6, at(1)), syn(v6, at(1.0001))}, 1, 0, 0,
+			[]part{syn(v6, at(1)), syn(v6, at(1.0001))},
+			1, 0, 0,
 		},
 		{
 			"two datagrams of the same IP ID and different payload are two",
-			[]part{udp(podToDNS, "one", at(1), ipid(5)), udp(podToDNS, "two", at(1.001), ipid(5))}, 2, 0, 0,
+			[]part{udp(podToDNS, "one", at(1), ipid(5)), udp(podToDNS, "two", at(1.001), ipid(5))},
+			2, 0, 0,
 		},
 		{
 			"two datagrams of the same payload and different IP IDs are two",
-			[]part{udp(podToDNS, "one", at(1), ipid(5)), udp(podToDNS, "one", at(1.001), ipid(6))}, 2, 0, 0,
+			[]part{udp(podToDNS, "one", at(1), ipid(5)), udp(podToDNS, "one", at(1.001), ipid(6))},
+			2, 0, 0,
 		},
 		{
 			"a retransmission at two points is one",
 			[]part{
 				syn(podToServer, at(1), in("veth1"), ipid(5)), syn(podToServer, at(1.0001), out("eth0"), ttl(63), ipid(5)),
 				syn(podToServer, at(2), in("veth1"), ipid(6)), syn(podToServer, at(2.0001), out("eth0"), ttl(63), ipid(6)),
-			}, 2, 0, 1,
+			},
+			2, 0, 1,
 		},
 		{
 			"a burst that a veth hands to its bridge at once is copied, not sent again",
-			[]part{handshake(podToServer, at(1), in("veth1")), burst, copied}, 42, 1, 0,
+			[]part{handshake(podToServer, at(1), in("veth1")), burst, copied},
+			42, 1, 0,
 		},
 		{
 			"data that is sent again is a retransmission",
-			[]part{handshake(podToServer, at(1)), data(podToServer, 100, at(2), ipid(5)), data(podToServer, 100, at(2.3), ipid(6))}, 4, 1, 1,
+			[]part{handshake(podToServer, at(1)), data(podToServer, 100, at(2), ipid(5)), data(podToServer, 100, at(2.3), ipid(6))},
+			4, 1, 1,
 		},
 		{
 			"data behind data is none",
-			[]part{handshake(podToServer, at(1)), data(podToServer, 100, at(2), ipid(5)), data(podToServer, 100, at(2.3), seq(clientISN+101), ipid(6))}, 4, 1, 0,
+			[]part{handshake(podToServer, at(1)), data(podToServer, 100, at(2), ipid(5)), data(podToServer, 100, at(2.3), seq(clientISN+101), ipid(6))},
+			4, 1, 0,
 		},
 		{
 			"data across the wrap of the sequence numbers is none",
 			[]part{
 				syn(podToServer, at(1), isn(0xffff_ffce)), synack(serverToPod, at(1.01), acks(0xffff_ffcf)), ack(podToServer, at(1.011), seq(0xffff_ffcf)),
 				data(podToServer, 100, at(2), seq(0xffff_ffcf), ipid(5)), data(podToServer, 100, at(2.1), seq(51), ipid(6)),
-			}, 4, 1, 0,
+			},
+			4, 1, 0,
 		},
 		{
 			"pure acknowledgements are never retransmissions",
-			[]part{handshake(podToServer, at(1)), ack(podToServer, at(2), ipid(5)), ack(podToServer, at(3), ipid(6))}, 4, 1, 0,
+			[]part{handshake(podToServer, at(1)), ack(podToServer, at(2), ipid(5)), ack(podToServer, at(3), ipid(6))},
+			4, 1, 0,
 		},
 		{
 			"a keep-alive probe is none",
-			[]part{handshake(podToServer, at(1)), ack(podToServer, at(60), seq(clientISN), ipid(5)), ackBack(serverToPod, at(60.01))}, 3, 2, 0,
+			[]part{handshake(podToServer, at(1)), ack(podToServer, at(60), seq(clientISN), ipid(5)), ackBack(serverToPod, at(60.01))},
+			3, 2, 0,
 		},
 		{
 			"the fragments of one datagram are one",
 			[]part{
 				udp(podToDNS, "long", at(1), ipid(5), marked(wire.IsFragment)), fragment(udp(podToDNS, "long", at(1), ipid(5))), fragment(udp(podToDNS, "long", at(1.0001), ipid(5))),
-			}, 1, 0, 0,
+			},
+			1, 0, 0,
 		},
 		{
 			"the same ping at two points is one, the next is another",
 			[]part{
 				echo(podPing, 7, 1, at(1), in("veth1")), echo(podPing, 7, 1, at(1.0001), out("eth0"), ttl(63)),
 				echo(podPing, 7, 2, at(2), in("veth1")), echo(podPing, 7, 2, at(2.0001), out("eth0"), ttl(63)),
-			}, 2, 0, 0,
+			},
+			2, 0, 0,
 		},
 		{
 			"without times, the same packet on two interfaces is one",
-			[]part{syn(podToServer, timeless, in("veth1")), syn(podToServer, timeless, out("eth0"), ttl(63))}, 1, 0, 0,
+			[]part{syn(podToServer, timeless, in("veth1")), syn(podToServer, timeless, out("eth0"), ttl(63))},
+			1, 0, 0,
 		},
 	} {
 		t.Run(tt.sentence, func(t *testing.T) {
@@ -384,6 +403,9 @@ func TestPoints(t *testing.T) {
 			syn(podToServer, at(1), out("eth0.10")), syn(podToServer, at(1), out("eth0"), vlan(10)),
 			synack(serverToPod, at(1.01), in("eth0"), vlan(10)), synack(serverToPod, at(1.01), in("eth0.10")),
 		}, "half-open"},
+		{"all interfaces as SLL gives them: directions and no names, translated on the way", []part{
+			about(cooked1), natPath{client: pod + ":41000", server: server + ":443", as: node + ":52000", podIf: "any", uplink: "any"}.carry(handshake(podToServer, at(1))...),
+		}, "handshake-completed"},
 		{"inside a tunnel and outside of it", []part{
 			syn(podToServer, at(1), in("veth1")), syn(podToServer, at(1.0001), out("eth0"), ttl(63), depth(1)),
 			synack(serverToPod, at(1.01), in("eth0"), depth(1)), synack(serverToPod, at(1.0101), out("veth1"), ttl(63)), ack(podToServer, at(1.0102), in("veth1")),

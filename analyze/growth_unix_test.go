@@ -94,6 +94,19 @@ func TestWorkIsLinear(t *testing.T) {
 			*p = icmp(router, 3, 1, packet{Packet: s}).Packet
 			p.ErrorFrom = client(i)
 		}},
+		{"datagrams of two payloads each, of which the next flow sends one", 10_000, func(i int, p *wire.Packet) {
+			n := i >> 2
+			if *p = question; i%2 == 1 {
+				*p = asked
+				p.Tuple.SrcPortOrEchoID = uint16(n)
+				p.Tuple.Dst = client(n >> 16)
+			} else {
+				p.Tuple.Src = client(n)
+			}
+			p.Time += int64(n) * 1000
+			content := uint64(n + i>>1&1 + 1)
+			p.Digest16, p.Digest64, p.DigestAll = content, content, content
+		}},
 		{"opaque packets all the time", 10_000, func(i int, p *wire.Packet) {
 			if *p = s; i%2 == 1 {
 				*p = left

@@ -120,7 +120,6 @@ func noIPID(p *packet) { p.IPID, p.hasIPID = 0, true; p.Known &^= wire.KnowIPID 
 // without clears facts: what a snap length cut away.
 func without(k wire.Known) mod { return func(p *packet) { p.Known &^= k } }
 func marked(a wire.Attr) mod   { return func(p *packet) { p.Attr |= a } }
-func mac(b byte) mod           { return func(p *packet) { p.SrcMAC = [6]byte{2, 0, 0, 0, 0, b} } }
 
 // cutShort is a packet whose capture ended behind the ports.
 func cutShort(p *packet) {
@@ -449,11 +448,11 @@ func filterUnknown(r *recording) { r.summary.Filter, r.summary.HasFilter = "", f
 func filterStated(expr string) about {
 	return func(r *recording) { r.input.StatedFilter, r.input.HasStated = expr, true; filterUnknown(r) }
 }
+
 func dropped(n uint64) about {
 	return func(r *recording) { r.summary.Dropped, r.summary.HasDropped = n, true }
 }
 func dropsUnknown(r *recording) { r.summary.Dropped, r.summary.HasDropped = 0, false }
-func snapLen(n uint32) about    { return func(r *recording) { r.summary.SnapLen = n } }
 func onFarSide(r *recording)    { r.input.Side = wire.SideFar }
 
 // damagedEnd is a file that is broken behind its last packet.

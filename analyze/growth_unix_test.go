@@ -86,7 +86,7 @@ func TestWorkIsLinear(t *testing.T) {
 			p.Flags, p.PayloadLen, p.IPID = wire.ACK|wire.PSH, 100, uint16(i)
 			p.Time += int64(i) * 10_000_000
 		}},
-		{"one tuple in every VLAN there is", 500, func(i int, p *wire.Packet) {
+		{"one tuple in every stack of two VLANs", 10_000, func(i int, p *wire.Packet) {
 			*p = s
 			p.VLAN = uint32(i)
 		}},

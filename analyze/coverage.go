@@ -30,6 +30,7 @@ const (
 	gapPodSide      gap = "pod-side-not-visible" // no outgoing frame on the Pod's interface
 	gapNoTime       gap = "no-times"             // the input has no times
 	gapNoFarCapture gap = "no-far-capture"
+	gapBetweenFiles gap = "between-files" // in the silence between two files of one capture
 )
 
 // missing is a packet whose absence is to be concluded: what is known of it, the rest may be anything.
@@ -270,9 +271,9 @@ func (a *analysis) nodeLeaves(v4 bool) bool {
 
 // absent tells whether the capture would hold the missing packet if it had been there; the gap says why not.
 func (a *analysis) absent(m *missing) gap {
-	s := &a.info.Summary
+	s := a.sum
 	switch {
-	case !s.Complete || a.info.DamageText != "":
+	case s.damaged:
 		return gapWhole
 	case s.HasDropped && s.Dropped > 0:
 		return gapDropped
@@ -293,6 +294,9 @@ func (a *analysis) absent(m *missing) gap {
 			return gapFiltered
 		}
 	}
+	if m.after != wire.NoTime && s.inGap(m.after, m.after+1_000_000) {
+		return gapBetweenFiles
+	}
 	if !a.common.keeps(m) {
 		return gapFilter
 	}
@@ -309,7 +313,7 @@ func (a *analysis) absent(m *missing) gap {
 // runsOn tells whether the capture went on long enough after a request's first packet for its answer, or its other leg,
 // to be due: 1 s, or three times the longest handshake seen, or until the request was sent again (DESIGN section 5).
 func (a *analysis) runsOn(first int64, resent bool) gap {
-	last := max(a.t.lastTime, a.info.Summary.Last) // frames that gave no packet show that it ran, too
+	last := max(a.t.lastTime, a.sum.Last) // frames that gave no packet show that it ran, too
 	if first == wire.NoTime || last == wire.NoTime {
 		return gapNoTime
 	}

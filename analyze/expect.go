@@ -151,7 +151,10 @@ func (res *Result) Select(sel Selector) *Result {
 			out.Requests = append(out.Requests, res.Requests[i])
 		}
 	}
-	out.LeftOut = len(res.Requests) - len(out.Requests)
+	out.Asked, out.LeftOut = sel.String(), len(res.Requests)-len(out.Requests)
+	if len(out.Requests) == 0 {
+		out.Nearest = sel.nearest(res.Requests)
+	}
 	out.conclude()
 	return &out
 }

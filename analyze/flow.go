@@ -88,6 +88,7 @@ const (
 	sawRST
 	sawCookieAck
 	ackedFIN // acknowledged the other side's FIN
+	strayed  // a SYN with another ISN inside an open connection: dirState.stray
 	knowISN
 	knowTS
 	knowIPID
@@ -113,6 +114,7 @@ type dirState struct {
 	seqNext     uint32 // highest sequence number sent, plus one
 	ackMax      uint32 // highest acknowledgement sent
 	finSeq      uint32 // sequence number behind the FIN
+	stray       uint32 // ISN of the last SYN that opened nothing
 	flags       dirFlags
 	ipid        uint16
 	prints      uint8
@@ -138,8 +140,7 @@ type flow struct {
 	carrier  bool      // the outer flow of a tunnel: never judged
 	opaque   bool
 	tunnel   wire.Tunnel
-	opened   uint8 // side that sent the first packet
-	guessed  bool  // client was guessed from ports or order, not from an opening
+	guessed  bool // client was guessed from ports or order, not from an opening
 	tapCount uint8
 	states   [2]zeekState
 }
@@ -380,15 +381,19 @@ func (t *table) clock(p *wire.Packet) {
 func (t *table) begins(f *flow, from int, p *wire.Packet) bool {
 	switch f.key.proto {
 	case wire.ProtoTCP:
-		if p.Attr&wire.IsError != 0 || !p.Has(wire.KnowTransport) || p.Flags&(wire.SYN|wire.ACK|wire.RST) != wire.SYN {
+		if p.Attr&wire.IsError != 0 || !p.Has(wire.KnowTransport) || p.Flags&(wire.SYN|wire.RST) != wire.SYN {
 			return false
 		}
-		d := &f.dir[from]
+		d, o := &f.dir[from], &f.dir[1-from]
+		if p.Flags&wire.ACK != 0 {
+			return o.flags&strayed != 0 && p.Ack == o.stray+1 // the stray SYN was answered: it did open another connection
+		}
 		switch {
 		case d.flags&sawSYNACK != 0: // this side was the server so far
 			return f.closed()
 		case d.flags&knowISN != 0: // from an earlier SYN, or from its answer, captured before it (several queues)
-			return d.isn != p.Seq
+			open := f.client == uint8(from) && d.flags&sawACK != 0 && o.flags&(sawSYNACK|sawACK) != 0 && !f.closed()
+			return d.isn != p.Seq && !open
 		case f.dir[1-from].flags&sawSYN != 0: // simultaneous open, or the same ports the other way round
 			return f.closed()
 		}
@@ -422,7 +427,12 @@ func (t *table) create(key flowKey, prev ref, from int, p *wire.Packet) ref {
 		f.episode = t.flows[prev].episode + 1
 	}
 	f.client, f.guessed = opener(from, p)
-	f.opened = uint8(from)
+	if prev != 0 && p.Tuple.Proto == wire.ProtoTCP && p.Flags&(wire.SYN|wire.ACK) == wire.SYN|wire.ACK {
+		// Its SYN was taken for a stray one of the connection before.
+		d := &f.dir[1-from]
+		d.isn, d.flags, d.packets, d.first, d.last = p.Ack-1, sawSYN|knowISN, 1, p.Time, p.Time
+		t.oneWay++
+	}
 	t.index[key] = r
 	return r
 }

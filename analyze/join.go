@@ -56,7 +56,8 @@ func (t *table) chains() []chain {
 		}
 		return i
 	}
-	edges := strongest(t.edges(convs), len(convs))
+	all, contradicted := t.edges(convs)
+	edges := strongest(all, len(convs))
 	for _, e := range edges {
 		parent[find(e.a)] = find(e.b)
 	}
@@ -82,7 +83,7 @@ func (t *table) chains() []chain {
 		group := members[root]
 		switch {
 		case group == nil:
-			out = append(out, chain{convs: convs[i : i+1 : i+1]})
+			out = append(out, chain{convs: convs[i : i+1 : i+1], ambiguous: contradicted[int32(i)]})
 		case group[0] != int32(i): // done with its first member
 		default:
 			c, ok := t.inOrder(convs, group)
@@ -329,9 +330,24 @@ type edge struct {
 	confidence Confidence
 }
 
-// edges finds pairs of conversations that share what translation leaves alone.
-func (t *table) edges(convs []conversation) []edge {
-	var edges []edge
+// edges finds pairs of conversations that share what translation leaves alone. contradicted are those that share all of it
+// with another whose hop count does not fit: they are not joined, and nothing is concluded from their standing alone.
+func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int32]bool) {
+	contradicted = make(map[int32]bool)
+	try := func(e edge, ok bool) {
+		switch {
+		case !ok:
+		case e.basis[1] != "" && e.basis[2] != "":
+			// ISN, timestamp value and IP ID all agree: one packet, whatever was done to its TTL (a bridged datapath, a TTL rule).
+			edges = append(edges, e)
+		case !hopsFit(&convs[e.a], &convs[e.b]):
+			if e.confidence == Exact {
+				contradicted[e.a], contradicted[e.b] = true, true
+			}
+		default:
+			edges = append(edges, e)
+		}
+	}
 	type opening struct {
 		isn  uint32
 		prot wire.Proto
@@ -390,19 +406,17 @@ func (t *table) edges(convs []conversation) []edge {
 			}
 		}
 	}
-	for k, members := range byISN {
+	for _, members := range byISN {
 		if len(members) < 2 {
 			continue
 		}
 		if len(members) > maxPartners {
-			edges = append(edges, t.narrowISN(convs, members, k.isn)...)
+			t.narrowISN(convs, members, try)
 			continue
 		}
 		for x := range members {
 			for y := x + 1; y < len(members); y++ {
-				if e, ok := t.sameOpening(convs, members[x], members[y]); ok {
-					edges = append(edges, e)
-				}
+				try(t.sameOpening(convs, members[x], members[y]))
 			}
 		}
 	}
@@ -412,21 +426,19 @@ func (t *table) edges(convs []conversation) []edge {
 		}
 		for x := range members {
 			for y := x + 1; y < len(members); y++ {
-				if e, ok := t.samePacket(convs, members[x], members[y], k.digest, k.size, k.ipid, len(members) == 2); ok {
-					edges = append(edges, e)
-				}
+				try(t.samePacket(convs, members[x], members[y], k.digest, k.size, k.ipid, len(members) == 2))
 			}
 		}
 	}
 	slices.SortFunc(edges, func(p, q edge) int {
 		return cmp.Or(cmp.Compare(p.a, q.a), cmp.Compare(p.b, q.b), cmp.Compare(q.confidence, p.confidence), cmp.Compare(p.basis[0], q.basis[0]))
 	})
-	return edges
+	return edges, contradicted
 }
 
 // narrowISN splits conversations that share one ISN by timestamp value and IP ID: a crowd that still shares all three is
 // no evidence.
-func (t *table) narrowISN(convs []conversation, members []int32, _ uint32) []edge {
+func (t *table) narrowISN(convs []conversation, members []int32, try func(edge, bool)) {
 	type key struct {
 		ts   uint32
 		ipid uint16
@@ -437,20 +449,16 @@ func (t *table) narrowISN(convs []conversation, members []int32, _ uint32) []edg
 		k := key{d.ts, d.ipid}
 		sub[k] = append(sub[k], m)
 	}
-	var edges []edge
 	for _, s := range sub {
 		if len(s) > maxPartners {
 			continue
 		}
 		for x := range s {
 			for y := x + 1; y < len(s); y++ {
-				if e, ok := t.sameOpening(convs, s[x], s[y]); ok {
-					edges = append(edges, e)
-				}
+				try(t.sameOpening(convs, s[x], s[y]))
 			}
 		}
 	}
-	return edges
 }
 
 // openingFacts is what is known of a conversation's first SYN.
@@ -594,7 +602,7 @@ func (fp *fingerprint) is(digest uint64, size uint32) bool {
 }
 
 // mayTranslate tells whether one conversation can be the other behind a translation on this host: one of the two passes
-// only on the client's side and the other goes on from there, or no direction is recorded and the hop counts fit.
+// only on the client's side and the other goes on from there, or no direction is recorded.
 func mayTranslate(t *table, p, q *conversation) bool {
 	fp, fq := &t.flows[p.flows[0]], &t.flows[q.flows[0]]
 	if fp.key.proto != fq.key.proto || fp.key.end == fq.key.end && fp.key.port == fq.key.port {
@@ -609,6 +617,11 @@ func mayTranslate(t *table, p, q *conversation) bool {
 			return false
 		}
 	}
+	return true
+}
+
+// hopsFit tells whether the hop counts allow one conversation to be the other further on.
+func hopsFit(p, q *conversation) bool {
 	if p.maxTTL == 0 || q.maxTTL == 0 {
 		return true
 	}

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,26 +9,34 @@ import (
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
-// analysis is one capture under judgement.
+// analysis is one capture under judgement, of one file or several.
 type analysis struct {
 	t                *table
-	info             *CaptureInfo
-	number           int // index in Result.Captures
+	sum              *summary
+	captures         []CaptureInfo // of all files, by number
+	info             *CaptureInfo  // of the first file
+	number           int           // of the first file: index in Result.Captures
 	facts            *cluster.Facts
 	host             *hostFacts
 	common           common
 	longestHandshake int64 // nanoseconds
 	thisNode         map[wire.Addr]bool
 	occurs           map[wire.Addr]seenAs // see occurrences
+
+	chains   []chain
+	views    []*view   // one per chain
+	requests []Request // one per chain
 }
 
 // newAnalysis reads the table once more for what all requests tell together.
-func newAnalysis(t *table, info *CaptureInfo, number int, facts *cluster.Facts) (*analysis, []chain) {
-	a := &analysis{t: t, info: info, number: number, facts: facts, thisNode: make(map[wire.Addr]bool)}
-	chains := t.chains()
-	a.host = learn(t, chains, facts, info.Summary.Interfaces)
+func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, facts *cluster.Facts) *analysis {
+	a := &analysis{
+		t: t, sum: sum, captures: captures, info: &captures[numbers[0]], number: numbers[0], facts: facts, thisNode: make(map[wire.Addr]bool),
+	}
+	a.chains = t.chains()
+	a.host = learn(t, a.chains, facts, sum.Interfaces)
 	a.common = t.commons(facts)
-	if i := a.common.iface; i >= 0 && i < len(info.Summary.Interfaces) && info.Summary.Interfaces[i].LinkType == linkTypeSLL {
+	if i := a.common.iface; i >= 0 && i < len(sum.Interfaces) && sum.Interfaces[i].LinkType == linkTypeSLL {
 		a.common.iface = -1 // SLL has no interface: one entry stands for all of them
 	}
 	for addr := range a.host.own {
@@ -40,7 +49,26 @@ func newAnalysis(t *table, info *CaptureInfo, number int, facts *cluster.Facts) 
 			a.thisNode[addr] = true
 		}
 	}
-	return a, chains
+	for _, n := range numbers {
+		captures[n].OneWay = len(a.common.from) == 1
+	}
+	a.views = make([]*view, len(a.chains))
+	for i := range a.chains {
+		a.views[i] = newView(t, &a.chains[i])
+		for _, l := range a.views[i].legs() {
+			a.longestHandshake = max(a.longestHandshake, l.handshake())
+		}
+	}
+	return a
+}
+
+// judgeAll judges every request of the capture by itself.
+func (a *analysis) judgeAll() {
+	a.requests = make([]Request, len(a.views))
+	for i, v := range a.views {
+		a.requests[i] = a.judge(v)
+		a.info.Transmitted += a.requests[i].RequestsSent + a.requests[i].RepliesSeen
+	}
 }
 
 const linkTypeSLL = 113 // LINKTYPE_LINUX_SLL
@@ -281,7 +309,7 @@ func (a *analysis) passage(r *Request, v *view, c *chain) {
 					tp := &a.t.taps[n]
 					leg.Points = append(leg.Points, Point{
 						Iface: tp.iface, VLAN: f.key.vlan, Depth: tp.depth, RequestDir: tp.seen[cs], ReplyDir: tp.seen[1-cs],
-						Sent: tp.packets[cs], Replies: tp.packets[1-cs], FirstRequest: tp.firstFrame[cs], FirstReply: tp.firstFrame[1-cs],
+						Sent: tp.packets[cs], Replies: tp.packets[1-cs], FirstRequest: frameOf(tp.firstFrame[cs]), FirstReply: frameOf(tp.firstFrame[1-cs]),
 					})
 				}
 			}
@@ -294,20 +322,24 @@ func (a *analysis) passage(r *Request, v *view, c *chain) {
 				break
 			}
 			e := &l.events[i]
+			capture, frame := splitFrame(e.frame)
 			r.Frames = append(r.Frames, FrameRef{
-				Capture: a.number, Frame: e.frame, Time: e.time, Iface: e.iface, Direction: e.dir, Leg: kind, What: e.what(r.Tuple),
+				Capture: capture, Frame: frame, Time: e.time, Iface: e.iface, Direction: e.dir, Leg: kind, What: e.what(r.Tuple),
 			})
 		}
 	}
-	slices.SortStableFunc(r.Frames, func(x, y FrameRef) int {
-		switch {
-		case x.Frame < y.Frame:
-			return -1
-		case x.Frame > y.Frame:
-			return 1
-		}
-		return 0
+	sortFrames(r.Frames)
+}
+
+func sortFrames(frames []FrameRef) {
+	slices.SortStableFunc(frames, func(x, y FrameRef) int {
+		return cmp.Or(cmp.Compare(x.Capture, y.Capture), cmp.Compare(x.Frame, y.Frame))
 	})
+}
+
+func frameOf(ref uint64) uint64 {
+	_, frame := splitFrame(ref)
+	return frame
 }
 
 // maxFrames bounds the frames cited per request.

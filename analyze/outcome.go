@@ -71,7 +71,7 @@ func (v *view) outcome(h *hostFacts) outcomeAt {
 func tcpOutcome(c, s, here dirFlags, hereReplies, sent, replies uint64, rejected bool) Outcome {
 	began := c&sawSYN != 0
 	switch {
-	case began && c&sawACK != 0 && (s&sawSYNACK != 0 || s&(sawData|sawPureACK|sawFIN) != 0):
+	case began && c&sawACK != 0 && (s&sawSYNACK != 0 || s&sawACK != 0):
 		// The client acknowledged: the SYN-ACK reached it, wherever it was captured (RFC 9293 section 3.5).
 		return HandshakeCompleted
 	case began && c&s&sawSYNACK != 0:

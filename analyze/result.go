@@ -16,8 +16,11 @@ type Result struct {
 	// Carriers are tunnels' outer flows: what they carried was judged, they were not.
 	Carriers []CarrierCount
 	Facts    *cluster.Facts
-	// LeftOut is how many requests a selection left out.
+	// Asked is the selection that the requests were picked with, "" if none; LeftOut is how many it left out; Nearest are
+	// those that come nearest to it, where it picked none.
+	Asked   string
 	LeftOut int
+	Nearest []Request
 
 	answered map[answeredKey][]int // requests that were answered, for comparison; made by contrast
 }
@@ -137,7 +140,7 @@ type FrameRef struct {
 	Capture   int
 	Frame     uint64
 	Time      int64
-	Iface     uint32
+	Iface     uint32 // index into the Summary.Interfaces of the leg's first capture
 	Direction wire.Direction
 	Leg       LegKind
 	What      string // "SYN", "SYN again", "SYN-ACK", "ACK", "data", "FIN", "RST", "request", "reply", "ICMP host unreachable", ...

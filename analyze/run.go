@@ -3,7 +3,6 @@ package analyze
 import (
 	"cmp"
 	"errors"
-	"io"
 	"slices"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
@@ -31,44 +30,37 @@ type Input struct {
 type Options struct {
 	MaxFlows int // flows kept per capture; 0 is DefaultMaxFlows
 	Batch    int // packets per Read; 0 is 512
+	Pair     PairOptions
 }
 
-// Run analyses captures, each by itself, against the facts. It returns an error only where there is nothing to analyse.
+// Run analyses captures against the facts: each by itself, then, where there are near and far ones, the two sides together.
+// It returns an error only where there is nothing to analyse.
 func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("no captures to analyse")
 	}
 	res := &Result{Facts: facts}
-	for i := range inputs {
-		in := &inputs[i]
-		t, damage := read(in.Source, opt)
-		info := CaptureInfo{
-			File: in.File, Label: in.Label, SHA256: in.SHA256, Side: in.Side, Summary: in.Source.Summary(), DamageText: damage,
-			LetGo: t.letGo, StatedFilter: in.StatedFilter, HasStated: in.HasStated,
+	var sides [2][]*analysis
+	res.Captures = make([]CaptureInfo, len(inputs))
+	for groups := grouped(inputs, opt); len(groups) > 0; groups = groups[1:] {
+		g := groups[0]
+		t, sum, rest := g.read(res.Captures, facts, opt)
+		if rest != nil {
+			groups = append(groups, rest)
 		}
-		info.InterfaceNames = interfaceNames(info.Summary.Interfaces, facts)
-		info.Notes = append(slices.Clone(info.Summary.Notes), notes(t)...)
-		res.Captures = append(res.Captures, info)
-		a, chains := newAnalysis(t, &res.Captures[i], i, facts)
-		views := make([]*view, len(chains))
-		for k := range chains {
-			views[k] = newView(t, &chains[k])
-			for _, l := range views[k].legs() {
-				a.longestHandshake = max(a.longestHandshake, l.handshake())
-			}
+		a := newAnalysis(t, sum, res.Captures, g.numbers(), facts)
+		a.judgeAll()
+		res.Carriers = append(res.Carriers, carriers(t, a.number)...)
+		sides[a.info.Side] = append(sides[a.info.Side], a)
+	}
+	if len(sides[wire.SideNear]) > 0 && len(sides[wire.SideFar]) > 0 {
+		pair(res, sides[wire.SideNear], sides[wire.SideFar], opt.Pair)
+	}
+	for _, side := range sides {
+		for _, a := range side {
+			number(a.requests)
+			res.Requests = append(res.Requests, a.requests...)
 		}
-		requests := make([]Request, 0, len(chains))
-		for k := range chains {
-			requests = append(requests, a.judge(views[k]))
-			views[k] = nil
-		}
-		for k := range requests {
-			res.Captures[i].Transmitted += requests[k].RequestsSent + requests[k].RepliesSeen
-		}
-		res.Captures[i].OneWay = len(a.common.from) == 1
-		number(requests)
-		res.Requests = append(res.Requests, requests...)
-		res.Carriers = append(res.Carriers, carriers(t, i)...)
 	}
 	sortRequests(res.Requests)
 	res.conclude()
@@ -88,27 +80,6 @@ func (res *Result) conclude() {
 	res.Sources = countSources(res.Requests)
 	res.Findings = findings(res)
 	res.Limits = limits(res)
-}
-
-// read fills a flow table.
-func read(src PacketSource, opt Options) (t *table, damage string) {
-	t = newTable(opt.MaxFlows)
-	batch := make([]wire.Packet, cmp.Or(opt.Batch, 512))
-	for {
-		n, err := src.Read(batch)
-		for i := range batch[:n] {
-			t.add(&batch[i])
-		}
-		switch {
-		case err == nil:
-		case errors.Is(err, io.EOF):
-			return t, damage
-		case damage != "":
-			return t, damage
-		default:
-			damage = err.Error() // the source says io.EOF next
-		}
-	}
 }
 
 // sortRequests puts requests in order of first packet, then of tuple. Requests are large, so their order is sorted and each
@@ -155,27 +126,6 @@ func number(requests []Request) {
 		requests[i].Opening += seen[k] << 33
 		seen[k]++
 	}
-}
-
-// interfaceNames gives each interface the name to show.
-func interfaceNames(ifaces []wire.Interface, facts *cluster.Facts) []string {
-	out := make([]string, len(ifaces))
-	for i := range ifaces {
-		f := &ifaces[i]
-		if f.HasIndex {
-			if l, ok := facts.Link(f.Index); ok {
-				out[i] = l.Name
-				continue
-			}
-		}
-		switch {
-		case f.Name != "":
-			out[i] = f.Name
-		case f.HasIndex:
-			out[i] = "if" + itoa(uint64(f.Index))
-		}
-	}
-	return out
 }
 
 // countSources counts requests and packets per source address as they left the node.

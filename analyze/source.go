@@ -393,7 +393,7 @@ func (a *analysis) sentByNode(l *legState) bool {
 
 // notSent decides whether a Pod's request that came in never left this node. The text is the reason, either way.
 func (a *analysis) notSent(r *Request, v *view, c *chain, o outcomeAt) (gap, string) {
-	l, s := v.pod, &a.info.Summary
+	l, s := v.pod, a.sum
 	repliedByHost := o.outcome == Refused && ownTTL(l.server.ttl) || o.outcome == Rejected && a.rejectedHere(v)
 	switch {
 	case !s.AllInterfaces:
@@ -492,6 +492,8 @@ func gapText(g gap) string {
 		return "nothing shows that the capture was taken on the node"
 	case gapNoFarCapture:
 		return "no far capture"
+	case gapBetweenFiles:
+		return "at that moment nothing was captured: it lies between two files of the capture"
 	case covered:
 	}
 	return string(g)

@@ -241,7 +241,7 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 		if r.Tuple.Proto.HasPorts() {
 			m.sport, m.dport = int(r.Tuple.DstPortOrEchoID), int(r.Tuple.SrcPortOrEchoID)
 		}
-		if len(a.info.Summary.Interfaces) == 1 {
+		if len(a.sum.Interfaces) == 1 {
 			m.iface = 0
 		}
 		g := a.runsOn(r.First, o.leg.client.packets > 1)

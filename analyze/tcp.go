@@ -80,7 +80,8 @@ func (t *table) tcp(f *flow, from int, p *wire.Packet) {
 			d.ackMax, d.flags = p.Ack, d.flags|knowAck
 		}
 		// A side that has reset the connection completes nothing any more, whatever it sends.
-		if flags&wire.SYN == 0 && d.flags&sawRST == 0 && (o.flags&knowISN == 0 || !before(p.Ack, o.isn+1)) {
+		// Nor does what acknowledges another connection's numbers, below the opening or beyond what was sent so far.
+		if flags&wire.SYN == 0 && d.flags&sawRST == 0 && (o.flags&knowISN == 0 || d.flags&sawACK != 0 || !before(p.Ack, o.isn+1) && !before(o.seqNext, p.Ack)) {
 			d.flags |= sawACK
 		}
 		if flags&wire.SYN == 0 && o.flags&knowSeq != 0 && before(o.seqNext, p.Ack) {
@@ -96,6 +97,10 @@ func (t *table) tcp(f *flow, from int, p *wire.Packet) {
 // synchronise takes a SYN or SYN-ACK.
 func (t *table) synchronise(f *flow, from int, p *wire.Packet) {
 	d := &f.dir[from]
+	if p.Flags&wire.ACK == 0 && d.flags&sawSYN != 0 && p.Seq != d.isn {
+		d.stray, d.flags = p.Seq, d.flags|strayed // inside an open connection it opens nothing, unless it is answered: see begins
+		return
+	}
 	if p.Flags&wire.ACK != 0 {
 		if d.flags&sawSYNACK == 0 {
 			t.note(f, from, p, evSYNACK, 'H')

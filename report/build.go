@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"strconv"
+	"slices"
 
 	"github.com/srcproof/srcproof/analyze"
 	"github.com/srcproof/srcproof/analyze/cluster"
@@ -78,7 +78,13 @@ func summaryOf(res *analyze.Result) Summary {
 		BySource:    make(map[string]uint64),
 		ByOutcome:   make(map[string]uint64),
 		ByStoppedAt: make(map[string]uint64),
-		Limits:      append([]string{}, res.Limits...),
+		Limits:      once(res.Limits),
+		Asked:       Maybe(res.Asked),
+		LeftOut:     uint64(res.LeftOut),
+		Nearest:     []string{},
+	}
+	for i := range res.Nearest {
+		s.Nearest = append(s.Nearest, selector(&res.Nearest[i]))
 	}
 	for v := analyze.SourceUnknown; v <= analyze.NotSent; v++ {
 		s.BySource[v.String()] = 0
@@ -96,6 +102,26 @@ func summaryOf(res *analyze.Result) Summary {
 		s.ByStoppedAt[q.StoppedAt.String()]++
 	}
 	return s
+}
+
+// selector names a request as --request takes it, without what a client chooses anew each time.
+func selector(r *analyze.Request) string {
+	server := r.Server.Addr.String()
+	if r.Server.HasPort {
+		server = addrPort(server, &r.Server.Port)
+	}
+	return r.Tuple.Proto.String() + " " + r.Client.Addr.String() + " > " + server
+}
+
+// once copies sentences, each the first time only.
+func once(in []string) []string {
+	out := make([]string, 0, len(in))
+	for _, s := range in {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // builder makes the parts of a Record. Strings of addresses are shared, and small slices are cut from large ones: a
@@ -187,8 +213,8 @@ func (b *builder) capture(out *Capture, i int) {
 		LinkTypes: append([]uint32{}, s.LinkTypes...), Interfaces: make([]Interface, len(s.Interfaces)),
 		AllInterfaces: s.AllInterfaces, SnapLen: nonZero(s.SnapLen), Packets: s.Frames, Bytes: s.Bytes,
 		Transmissions: in.Transmitted, Complete: s.Complete, Damage: Maybe(in.DamageText), Dropped: known(s.Dropped, s.HasDropped),
-		CutPackets: s.CutFrames, LetGo: in.LetGo, Skipped: make(map[string]uint64),
-		Notes:  append(append([]string{}, s.Notes...), in.Notes...),
+		FilteredOut: s.FilteredOut, CutPackets: s.CutFrames, LetGo: in.LetGo, Skipped: make(map[string]uint64),
+		Notes:  once(slices.Concat(s.Notes, in.Notes)),
 		Window: Window{From: TimeOf(s.First), To: TimeOf(s.Last), Basis: "packets"},
 	}
 	// A stated filter beats the recorded one: the person knows what the file left out.
@@ -211,7 +237,7 @@ func (b *builder) capture(out *Capture, i int) {
 		f := &s.Interfaces[k]
 		name := f.Name
 		if name == "" && f.HasIndex {
-			name = "if" + strconv.FormatUint(uint64(f.Index), 10)
+			name = numberName(f.Index)
 		}
 		if k < len(in.InterfaceNames) && in.InterfaceNames[k] != "" {
 			name = in.InterfaceNames[k]

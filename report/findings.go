@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +21,7 @@ func (p *page) findings(rec *Record) (severe bool) {
 	}
 	var blocks []*block
 	at := make(map[string]*block)
-	for i := range rec.Findings {
-		f := &rec.Findings[i]
+	for _, f := range bySeverity(rec.Findings) {
 		severe = severe || f.Severity > 0
 		key := strings.Join(append([]string{f.Code, f.Title}, f.Reading...), "\x00")
 		b := at[key]
@@ -57,8 +57,14 @@ func (p *page) findings(rec *Record) (severe bool) {
 		}
 		p.labelled("reads as", b.first.Reading)
 		p.steps(labelHead("next"), b.first.Next)
+		for _, s := range b.first.Next {
+			p.told[toldBy(s)] = true
+		}
 		if b.differ {
 			p.labelled("", []string{"the steps for the other destinations are alike: -o json"})
+		}
+		if isCode(b.first.Code) {
+			p.steps(labelHead("more"), []string{"  srcproof explain " + b.first.Code})
 		}
 	}
 	if len(rec.Findings) == 0 && allAnswered(rec) {
@@ -70,6 +76,35 @@ func (p *page) findings(rec *Record) (severe bool) {
 		}
 	}
 	return severe
+}
+
+// bySeverity returns the findings, the most severe first.
+func bySeverity(list []Finding) []*Finding {
+	out := make([]*Finding, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	slices.SortStableFunc(out, func(a, b *Finding) int { return cmp.Compare(b.Severity, a.Severity) })
+	return out
+}
+
+// isCode tells whether a finding's code can stand in a command. One out of a saved record may be anything.
+func isCode(s string) bool {
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return s != "" && s[0] != '-' && len(s) <= 40
+}
+
+// toldBy is what two steps have in common if one of them is enough: the command, or a sentence without one.
+func toldBy(step string) string {
+	prose, command := splitCommand(step)
+	if command != "" {
+		return command
+	}
+	return prose
 }
 
 // union appends to a what of b it does not hold, without changing a.
@@ -90,23 +125,43 @@ func allAnswered(rec *Record) bool {
 }
 
 // examples tells of a few requests, or of every one if asked, what carries the verdict: the translation first, since
-// that is what people come for. What a finding explains needs no example beside it.
+// that is what people come for. Where a finding is severe it is the answer, and examples would only stand in its way.
 func (p *page) examples(rec *Record, rs []row, severe bool) {
 	if p.opt.Verbose {
 		for i := range rec.Requests {
-			p.example(rec, &rec.Requests[i])
+			p.example(rec, &rec.Requests[i], 1)
 		}
 		return
 	}
-	shown := make(map[verdict]bool)
-	for i := range rs {
-		r := &rec.Requests[rs[i].first]
-		if len(shown) == maxExamples || shown[rs[i].verdict] || rs[i].covered || severe && !translated(r) {
-			continue
-		}
-		shown[rs[i].verdict] = true
-		p.example(rec, r)
+	if severe {
+		return
 	}
+	alike := make(map[verdict]uint64)
+	for i := range rs {
+		alike[rs[i].verdict] += rs[i].count
+	}
+	order := slices.Clone(rs)
+	slices.SortStableFunc(order, func(a, b row) int {
+		return boolOrder(translated(&rec.Requests[b.first]), translated(&rec.Requests[a.first]))
+	})
+	shown := make(map[verdict]bool)
+	for i := range order {
+		if v := order[i].verdict; len(shown) < maxExamples && !shown[v] {
+			shown[v] = true
+			p.example(rec, &rec.Requests[order[i].first], alike[v])
+		}
+	}
+}
+
+// boolOrder compares: false comes before true.
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // translated tells whether the request left the node with another source or another destination.
@@ -120,11 +175,15 @@ func differs(after, before *Endpoint) bool {
 
 func samePort(a, b *uint16) bool { return a == nil || b == nil || *a == *b }
 
-func (p *page) example(rec *Record, r *Request) {
+// example tells of one request of several that are alike.
+func (p *page) example(rec *Record, r *Request, alike uint64) {
 	p.blank()
 	title := tupleWords(r) + ": " + verdictWord("source", r.Source) + ", " + verdictWord("outcome", r.Outcome)
 	if stops(r.StoppedAt) {
 		title += ", stopped at " + word(r.StoppedAt)
+	}
+	if alike > 1 {
+		title += " (1 of " + number(alike) + " alike)"
 	}
 	p.paragraph(0, title, p.strong)
 	if r.Egress != nil {
@@ -145,7 +204,7 @@ func (p *page) example(rec *Record, r *Request) {
 	if s := p.frames(rec, r); s != "" {
 		p.labelled("frames", []string{s})
 	}
-	p.labelled("counts", []string{countsLine(r)})
+	p.labelled("counts", []string{p.countsLine(r)})
 }
 
 // verdictWord is a verdict's word in a sentence, where "unknown" alone would not say what is.
@@ -186,7 +245,7 @@ func egressLine(r *Request) string {
 	return s + ", untranslated"
 }
 
-func countsLine(r *Request) string {
+func (p *page) countsLine(r *Request) string {
 	parts := []string{count(r.RequestsSent, "packet") + " sent", count(r.RepliesSeen, "packet") + " back"}
 	if r.Retransmissions > 0 {
 		parts = append(parts, count(r.Retransmissions, "retransmission"))
@@ -194,7 +253,7 @@ func countsLine(r *Request) string {
 	if r.Handshake != nil {
 		parts = append(parts, "handshake "+duration(*r.Handshake))
 	}
-	if r.ConnState != "" {
+	if r.ConnState != "" && (p.opt.Verbose || p.opt.ShowAll) { // for those who compare with Zeek's logs
 		parts = append(parts, "Zeek "+string(r.ConnState)+" "+string(r.History))
 	}
 	return strings.Join(parts, ", ")
@@ -237,45 +296,145 @@ func (p *page) frames(rec *Record, r *Request) string {
 	return b.String()
 }
 
-// unknowns writes what the captures do not carry, once for all requests that share it.
-func (p *page) unknowns(rec *Record) {
-	type variant struct{ text, settle string }
-	type group struct {
-		field, reason string
-		count         uint64
-		variants      map[variant]uint64
-		order         []variant
-		over          bool
-	}
-	const maxVariants = 64
-	var groups []*group
-	at := make(map[[2]string]*group)
+// An unknownGroup is what the captures do not carry for one reason, in its variants.
+type unknownGroup struct {
+	field, reason string
+	count         uint64
+	variants      []*unknownVariant
+}
+
+// An unknownVariant is one text and one way to settle it. Texts that differ only in addresses are one variant.
+type unknownVariant struct {
+	text, settle string // the first of them
+	words        []string
+	count        uint64
+	first        int      // index of the first request
+	others       distinct // the addresses in the place of the first text's
+	list         []string // the first of others
+}
+
+// unknownKey is what is the same in all texts of a variant.
+type unknownKey struct{ field, reason, text, settle string }
+
+// groupUnknowns groups what is unknown of all requests.
+func groupUnknowns(rec *Record) []*unknownGroup {
+	const maxExact = 4096 // texts that are remembered as they are, for speed
+	var groups []*unknownGroup
+	at := make(map[[2]string]*unknownGroup)
+	like := make(map[unknownKey]*unknownVariant)
+	exact := make(map[unknownKey]*unknownVariant)
 	for i := range rec.Requests {
 		for _, u := range rec.Requests[i].Unknown {
 			g := at[[2]string{u.Field, u.Reason}]
 			if g == nil {
-				g = &group{field: u.Field, reason: u.Reason, variants: make(map[variant]uint64)}
+				g = &unknownGroup{field: u.Field, reason: u.Reason}
 				at[[2]string{u.Field, u.Reason}] = g
 				groups = append(groups, g)
 			}
 			g.count++
-			v := variant{u.Text, string(u.Settle)}
-			if _, ok := g.variants[v]; !ok {
-				if len(g.order) == maxVariants {
-					g.over = true
-					continue
-				}
-				g.order = append(g.order, v)
+			key := unknownKey{u.Field, u.Reason, u.Text, string(u.Settle)}
+			if v := exact[key]; v != nil {
+				v.count++
+				continue
 			}
-			g.variants[v]++
+			words := strings.Fields(u.Text)
+			plain := unknownKey{u.Field, u.Reason, withoutAddresses(words), withoutAddresses(strings.Fields(string(u.Settle)))}
+			v := like[plain]
+			if v == nil {
+				v = &unknownVariant{text: u.Text, settle: string(u.Settle), words: words, first: i}
+				like[plain] = v
+				g.variants = append(g.variants, v)
+			}
+			v.count++
+			v.add(words)
+			if len(exact) < maxExact {
+				exact[key] = v
+			}
 		}
 	}
+	for _, g := range groups {
+		slices.SortStableFunc(g.variants, func(a, b *unknownVariant) int { return cmp.Compare(b.count, a.count) })
+	}
+	slices.SortStableFunc(groups, func(a, b *unknownGroup) int {
+		return cmp.Or(cmp.Compare(fieldOrder(a.field), fieldOrder(b.field)), cmp.Compare(b.count, a.count))
+	})
+	return groups
+}
+
+// add notes the address that stands in another text of the variant where the first one has its own.
+func (v *unknownVariant) add(words []string) {
+	for i := range min(len(words), len(v.words)) {
+		if words[i] == v.words[i] {
+			continue
+		}
+		a, _ := addressIn(words[i])
+		known := len(v.others.seen)
+		v.others.add(a)
+		if len(v.others.seen) > known && len(v.list) < maxAlike {
+			v.list = append(v.list, a)
+		}
+		return
+	}
+}
+
+// maxAlike is how many further addresses are named.
+const maxAlike = 2
+
+// likewise names the other addresses of the variant, "" if there are none.
+func (v *unknownVariant) likewise() string {
+	more := len(v.others.seen) - len(v.list)
+	switch {
+	case len(v.list) == 0:
+		return ""
+	case v.others.over:
+		return ", likewise " + strings.Join(v.list, ", ") + " and over " + number(distinctLimit) + " more"
+	case more > 0:
+		return ", likewise " + strings.Join(v.list, ", ") + " and " + number(uint64(more)) + " more"
+	}
+	return ", likewise " + strings.Join(v.list, " and ")
+}
+
+// withoutAddresses joins words, each address replaced.
+func withoutAddresses(words []string) string {
+	var b strings.Builder
+	for _, w := range words {
+		if a, ok := addressIn(w); ok {
+			w = strings.Replace(w, a, "\x00", 1)
+		}
+		b.WriteString(w)
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// addressIn returns the address in a word, with its port, without the punctuation and quotes around it.
+func addressIn(word string) (string, bool) {
+	if !strings.ContainsAny(word, ".:") {
+		return "", false
+	}
+	s := strings.Trim(word, "(),;'\"")
+	for range 4 { // a sentence may end behind the bracket behind the address
+		if _, err := netip.ParseAddr(s); err == nil {
+			return s, true
+		}
+		if _, err := netip.ParseAddrPort(s); err == nil {
+			return s, true
+		}
+		if s == "" || !strings.ContainsRune(".:)", rune(s[len(s)-1])) {
+			return "", false
+		}
+		s = s[:len(s)-1]
+	}
+	return "", false
+}
+
+// unknowns writes what the captures do not carry, once for all requests that share it. A step that a finding has told
+// already is not told again.
+func (p *page) unknowns(rec *Record) {
+	groups := groupUnknowns(rec)
 	if len(groups) == 0 {
 		return
 	}
-	slices.SortStableFunc(groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(fieldOrder(a.field), fieldOrder(b.field)), cmp.Compare(b.count, a.count))
-	})
 	p.blank()
 	total := uint64(len(rec.Requests))
 	for i, g := range groups {
@@ -283,18 +442,14 @@ func (p *page) unknowns(rec *Record) {
 			p.labelled("", []string{"and " + count(uint64(len(groups)-i), "more reason") + ": -o json"})
 			return
 		}
-		slices.SortStableFunc(g.order, func(a, b variant) int { return cmp.Compare(g.variants[b], g.variants[a]) })
-		shown := g.order
+		shown := g.variants
 		if len(shown) > 2 && !p.opt.ShowAll {
 			shown = shown[:1]
 		}
 		for _, v := range shown {
-			n, like := g.variants[v], ""
-			if len(shown) < len(g.order) {
-				n, like = g.count, ", in "+count(uint64(len(g.order)), "variant")+": -o json"
-				if g.over {
-					like = ", in many variants: -o json"
-				}
+			n, more := v.count, v.likewise()
+			if len(shown) < len(g.variants) {
+				n, more = g.count, ", in "+count(uint64(len(g.variants)), "variant")+": -o json"
 			}
 			text := v.text
 			if text == "" {
@@ -302,14 +457,19 @@ func (p *page) unknowns(rec *Record) {
 			}
 			line := g.field + ": " + text
 			if total > 1 {
-				requests := count(n, "request")
-				if n == total {
-					requests = all(n, "request")
+				which := count(n, "request")
+				switch n {
+				case total:
+					which = all(n, "request")
+				case 1:
+					which = tupleWords(&rec.Requests[v.first])
 				}
-				line = strings.TrimSuffix(line, ".") + " (" + requests + like + ")"
+				line = strings.TrimSuffix(line, ".") + " (" + which + more + ")"
 			}
 			p.labelled("not known", []string{line})
-			p.steps(blanks(labelColumn), []string{v.settle})
+			if !p.told[toldBy(v.settle)] {
+				p.steps(blanks(labelColumn), []string{v.settle})
+			}
 		}
 	}
 }

@@ -14,13 +14,14 @@ import (
 type detail uint8
 
 const (
-	single      detail = iota // a row for each request
-	exact                     // clients, egress addresses and servers each by name
-	manyClients               // clients and egress addresses counted
-	manyServers               // servers counted, by port
-	manyBoth                  // both
-	manyPorts                 // both, and ports counted
-	numDetails
+	single           detail = iota // a row for each request
+	exact                          // clients, egress addresses, servers and ports each by name
+	exactPorts                     // ports counted
+	manyClients                    // clients and egress addresses counted
+	manyClientsPorts               // and ports counted
+	manyServers                    // servers counted, by port
+	manyBoth                       // clients, egress addresses and servers counted, by port
+	manyPorts                      // all counted
 )
 
 // verdict is what all requests of a bucket share.
@@ -54,7 +55,7 @@ type row struct {
 	rank    int
 	first   int // index of its first request
 	count   uint64
-	covered bool // a finding worth a look speaks of all its requests
+	own     bool // all its requests left with their client's address
 	clients distinct
 	egress  distinct
 	servers distinct
@@ -156,6 +157,7 @@ func stops(s string) bool { return s != "" && s != "none" && s != "unknown" }
 // requests did not find room even at the least detail.
 func rows(rec *Record, limit int, all bool) (out []row, leftRows int, leftRequests uint64) {
 	bySeverity := severities(rec)
+	far := onlyFar(rec)
 	var buckets []*bucket
 	byVerdict := make(map[verdict]*bucket)
 	for i := range rec.Requests {
@@ -175,7 +177,7 @@ func rows(rec *Record, limit int, all bool) (out []row, leftRows int, leftReques
 	})
 	if all {
 		for _, b := range buckets {
-			rs, _ := b.rows(rec, bySeverity, single, len(b.index))
+			rs, _ := b.rows(rec, far, single, len(b.index))
 			out = append(out, rs...)
 		}
 		return out, 0, 0
@@ -184,13 +186,13 @@ func rows(rec *Record, limit int, all bool) (out []row, leftRows int, leftReques
 	chosen := make([][]row, len(buckets))
 	used := 0
 	for i, b := range buckets {
-		chosen[i], _ = b.rows(rec, bySeverity, manyPorts, len(b.index))
+		chosen[i], _ = b.rows(rec, far, manyPorts, len(b.index))
 		used += len(chosen[i])
 	}
 	for i, b := range buckets {
 		room := min(limit-used+len(chosen[i]), share(b.rank, limit, len(buckets)))
 		for d := exact; d < manyPorts && room > 0; d++ {
-			if rs, ok := b.rows(rec, bySeverity, d, room); ok {
+			if rs, ok := b.rows(rec, far, d, room); ok {
 				used += len(rs) - len(chosen[i])
 				chosen[i] = rs
 				break
@@ -223,12 +225,12 @@ func share(rank, limit, verdicts int) int {
 }
 
 // rows groups the bucket's requests. It gives up, and says false, where that makes more than limit rows.
-func (b *bucket) rows(rec *Record, bySeverity map[string]int, d detail, limit int) ([]row, bool) {
+func (b *bucket) rows(rec *Record, far bool, d detail, limit int) ([]row, bool) {
 	var out []row
 	at := make(map[rowKey]int)
 	for _, i := range b.index {
 		r := &rec.Requests[i]
-		key := keyOf(r, d)
+		key := keyOf(r, d, far)
 		n, ok := at[key]
 		if !ok || d == single {
 			if len(out) == limit {
@@ -236,16 +238,17 @@ func (b *bucket) rows(rec *Record, bySeverity map[string]int, d detail, limit in
 			}
 			n = len(out)
 			at[key] = n
-			out = append(out, row{verdict: b.verdict, rowKey: key, detail: d, rank: b.rank, first: i, covered: true})
+			out = append(out, row{verdict: b.verdict, rowKey: key, detail: d, rank: b.rank, first: i, own: true})
 		}
 		w := &out[n]
 		w.count++
-		w.covered = w.covered && severityOf(r, bySeverity) > 0
 		if d == single {
 			continue
 		}
+		left := egressWord(r, far)
+		w.own = w.own && left == r.Client.Addr
 		w.clients.add(r.Client.Addr)
-		w.egress.add(egressWord(r))
+		w.egress.add(left)
 		w.servers.add(r.Server.Addr)
 		if r.Server.Port != nil {
 			w.ports.add(strconv.Itoa(int(*r.Server.Port)))
@@ -257,36 +260,58 @@ func (b *bucket) rows(rec *Record, bySeverity map[string]int, d detail, limit in
 	return out, true
 }
 
-func keyOf(r *Request, d detail) rowKey {
+func keyOf(r *Request, d detail, far bool) rowKey {
 	k := rowKey{proto: r.Proto, role: r.Client.Role, clientPort: -1, serverPort: -1}
 	if d == single && r.Client.Port != nil {
 		k.clientPort = int32(*r.Client.Port)
 	}
-	if d <= exact || d == manyServers {
-		k.client, k.name, k.egress = r.Client.Addr, string(r.Client.Name), egressWord(r)
+	if d <= exactPorts || d == manyServers {
+		k.client, k.name, k.egress = r.Client.Addr, string(r.Client.Name), egressWord(r, far)
 		k.node = r.Client.Exact
 		k.hostNetwork, k.reused = r.Client.HostNetwork, r.Client.Reused
 	}
-	if d <= manyClients {
+	if d <= manyClientsPorts {
 		k.server, k.serverRole, k.serverName = r.Server.Addr, r.Server.Role, string(r.Server.Name)
 	}
-	if d < manyPorts && r.Server.Port != nil {
+	if d != exactPorts && d != manyClientsPorts && d != manyPorts && r.Server.Port != nil {
 		k.serverPort = int32(*r.Server.Port)
 	}
 	return k
 }
 
-// egressWord is the address with which a request left the node, or what is to be said in its place.
-func egressWord(r *Request) string {
+// What stands in place of an address with which a request left.
+const (
+	neverLeft   = "never left"
+	stayedLocal = "stayed local"
+	notSeen     = "not seen"
+	theirOwn    = "their own"
+)
+
+// egressWord is the address with which a request left the node, or at a far side arrived, or what is to be said in its
+// place.
+func egressWord(r *Request, far bool) string {
 	switch {
+	case far && r.Far != nil:
+		return r.Far.Addr
 	case r.Egress != nil:
 		return r.Egress.Addr
 	case r.Source == "not-sent":
-		return "never left"
+		return neverLeft
 	case r.Source == "local":
-		return "stayed local"
+		return stayedLocal
 	}
-	return "not seen"
+	return notSeen
+}
+
+// behind tells whether the node translated the request and what it had been before is not in the capture: the client
+// shown is then the node's address, and the real one is behind it.
+func behind(r *Request) bool {
+	return (r.Source == "node-snated" || r.Source == "other-snated") && r.Egress != nil && r.Egress.Addr == r.Client.Addr
+}
+
+// onlyFar tells whether all captures were taken at the far side, where packets arrive and do not leave.
+func onlyFar(rec *Record) bool {
+	return len(rec.Captures) > 0 && !slices.ContainsFunc(rec.Captures, func(c Capture) bool { return c.Side != "far" })
 }
 
 // addrPort writes an address with a port as netip does, IPv6 in brackets.

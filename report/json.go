@@ -444,6 +444,8 @@ func (e *encoder) captureFields(c *Capture) {
 	e.maybe(c.Damage)
 	e.key("dropped")
 	uintIf(e, c.Dropped)
+	e.key("filtered_out")
+	e.uint(c.FilteredOut)
 	e.key("cut_packets")
 	e.uint(c.CutPackets)
 	e.key("flows_let_go")
@@ -755,6 +757,12 @@ func (e *encoder) summaryFields(s *Summary) {
 	e.counts(s.ByStoppedAt)
 	e.key("limits")
 	e.paragraphs(s.Limits)
+	e.key("asked")
+	e.maybe(s.Asked)
+	e.key("left_out")
+	e.uint(s.LeftOut)
+	e.key("nearest")
+	e.paragraphs(s.Nearest)
 }
 
 // appendString appends s as a JSON string (RFC 8259 section 7).

@@ -15,12 +15,13 @@ type page struct {
 	width int
 	opt   TextOptions
 	loc   *time.Location
+	told  map[string]bool // steps that were written, by toldBy
 
 	strong, bad, odd, good, quiet *color.Color
 }
 
 func newPage(w io.Writer, opt TextOptions) *page {
-	p := &page{w: bufio.NewWriter(w), width: opt.Width, opt: opt, loc: opt.Location}
+	p := &page{w: bufio.NewWriter(w), width: opt.Width, opt: opt, loc: opt.Location, told: make(map[string]bool)}
 	if p.width == 0 {
 		p.width = maxWidth
 	}

@@ -75,6 +75,7 @@ type Capture struct {
 	Complete      bool              `json:"complete"`
 	Damage        Maybe             `json:"damage"` // where and how the file is damaged
 	Dropped       *uint64           `json:"dropped"`
+	FilteredOut   uint64            `json:"filtered_out"`    // packets that --filter left out
 	CutPackets    uint64            `json:"cut_packets"`     // packets whose captured bytes end inside their headers
 	LetGo         uint64            `json:"flows_let_go"`    // flows forgotten for want of room
 	ClockOffset   *int64            `json:"clock_offset_ns"` // this clock minus the near clock
@@ -258,6 +259,9 @@ type Summary struct {
 	ByOutcome   map[string]uint64 `json:"by_outcome"`
 	ByStoppedAt map[string]uint64 `json:"by_stopped_at"`
 	Limits      []string          `json:"limits"`
+	Asked       Maybe             `json:"asked"`    // the selection that these requests were picked with
+	LeftOut     uint64            `json:"left_out"` // requests that it did not pick
+	Nearest     []string          `json:"nearest"`  // where it picked none, the requests that come nearest to it
 }
 
 // Maybe is a string that may be absent: "" is absent, and null in JSON.

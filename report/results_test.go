@@ -384,8 +384,105 @@ func variants(n int) *analyze.Result {
 		r.Tuple.SrcPortOrEchoID, r.Client.Port = uint16(i), uint16(i)
 		r.Unknown = []analyze.Unknown{
 			one.Unknown[0],
-			{Field: "stopped_at", Reason: "filter-not-known", Text: fmt.Sprintf("no filter is known that kept 10.20.0.%d", i%9), Settle: "--near-filter EXPR"},
+			{Field: "stopped_at", Reason: "filter-not-known", Text: fmt.Sprintf("no filter is known that kept port %d", 8000+i%9), Settle: "--near-filter EXPR"},
 		}
+		res.Requests = append(res.Requests, r)
+	}
+	return res
+}
+
+// neighbourly adds what every link holds: requests that never leave it.
+func neighbourly(res *analyze.Result, n int) *analyze.Result {
+	for i := range n {
+		src := wire.MustAddr(fmt.Sprintf("fe80::%x", i+1))
+		dst := wire.MustAddr("ff02::2")
+		res.Requests = append(res.Requests, analyze.Request{
+			Tuple: wire.Tuple{Proto: wire.ProtoICMP6, Query: 133, Src: src, Dst: dst}, Way: analyze.WayLocal,
+			Client: analyze.Endpoint{Addr: src}, Server: analyze.Endpoint{Addr: dst},
+			Source: analyze.SourceLocal, Outcome: analyze.RequestOnly, Handshake: -1, RequestsSent: 1, First: at("09:30:28"), Last: at("09:30:28"),
+			Unknown: []analyze.Unknown{{Field: "stopped_at", Reason: "delivered-on-this-node", Text: "sent to neighbours on the link: who got it is not covered"}},
+		})
+	}
+	return res
+}
+
+// far is the trouble from the other end: the far host answers, and a router rejects the answer.
+func far(t testing.TB) *analyze.Result {
+	res := before(t)
+	c := &res.Captures[0]
+	c.File, c.Side, c.Summary.LinkTypes, c.Summary.AllInterfaces = "far.pcap", wire.SideFar, []uint32{1}, false
+	c.Summary.Interfaces = []wire.Interface{{LinkType: 1, Packets: 21}}
+	res.Findings = []analyze.Finding{{
+		Code: "no-return-route", Severity: 2, Title: "The far host answered, and a router rejected the answer: it has no way back.",
+		Observed: []string{"172.16.0.13:43076 > 10.20.0.10:80: SYN-ACK seen, never acknowledged"}, Requests: []int{0},
+	}}
+	res.Sources = nil
+	for i := range res.Requests {
+		r := &res.Requests[i]
+		client := r.Client
+		r.Far, r.Egress, r.Basis, r.Legs, r.Joins, r.Frames, r.Unknown, r.Findings = &client, nil, analyze.BasisFar, nil, nil, nil, nil, nil
+	}
+	r := &res.Requests[0]
+	r.Outcome, r.StoppedAt, r.RepliesSeen, r.Findings = analyze.HalfOpen, analyze.StopReturn, 3, []string{"no-return-route"}
+	lost := &res.Requests[1]
+	lost.Far, lost.Source, lost.Basis = nil, analyze.SourceUnknown, analyze.BasisNone
+	return neighbourly(res, 1)
+}
+
+// stopped is a node that does not deliver the answer.
+func stopped(t testing.TB) *analyze.Result {
+	res := after(t)
+	for i := range res.Requests {
+		res.Requests[i].StoppedAt = analyze.StopNone
+	}
+	lost := res.Requests[0]
+	lost.Tuple.SrcPortOrEchoID, lost.Client.Port = lost.Client.Port+1, lost.Client.Port+1
+	lost.Outcome, lost.StoppedAt, lost.Findings = analyze.RequestOnly, analyze.StopNodeIn, []string{"not-delivered-to-pod"}
+	res.Requests = append(res.Requests, lost)
+	res.Findings = []analyze.Finding{
+		{Code: "pod-source-answered", Title: "A note.", Observed: []string{"something ordinary"}, Requests: []int{0}},
+		{
+			Code: "not-delivered-to-pod", Severity: 2, Title: "The answer reaches the node, and the node does not deliver it to the Pod.",
+			Observed: []string{"an answer came in at the node's egress, and nothing went out to the Pod"},
+			Next:     []string{"on the node:", "  conntrack -L -d 10.20.0.10"}, Requests: []int{len(res.Requests) - 1},
+		},
+	}
+	return res
+}
+
+// noneMatches is what --request leaves that names nothing there is.
+func noneMatches(t testing.TB) *analyze.Result {
+	sel, err := analyze.ParseSelector("tcp 172.16.0.13 > 10.20.0.10:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return before(t).Select(sel)
+}
+
+func tunnels(t testing.TB) *analyze.Result {
+	res := after(t)
+	outer := func(p wire.Proto) wire.Tuple { return wire.Tuple{Proto: p, Src: node, Dst: server} }
+	res.Carriers = []analyze.CarrierCount{
+		{Tunnel: wire.TunnelIPIP, Tuple: outer(wire.ProtoIPIP), Packets: 9},
+		{Tunnel: wire.TunnelGRE, Tuple: outer(wire.ProtoGRE), Packets: 8, Opaque: 3},
+		{Tunnel: wire.TunnelESP, Tuple: outer(wire.ProtoESP), Packets: 7, Opaque: 7},
+		{Tunnel: wire.TunnelOther, Tuple: outer(115), Packets: 6, Opaque: 6},
+	}
+	return res
+}
+
+// byAddress is n requests of which the same is not known, each of its own address.
+func byAddress(n int) *analyze.Result {
+	res := inside(nil)
+	one := res.Requests[0]
+	res.Requests, res.Findings = nil, nil
+	for i := range n {
+		r := one
+		r.Client.Addr = wire.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)})
+		r.Tuple.Src = r.Client.Addr
+		r.Unknown = []analyze.Unknown{{
+			Field: "source", Reason: "role-unknown", Text: "nothing given says whether " + r.Client.Addr.String() + " is a Pod's address", Settle: "--pod-cidr CIDR",
+		}}
 		res.Requests = append(res.Requests, r)
 	}
 	return res

@@ -14,16 +14,42 @@ const (
 	maxAddr  = 48
 )
 
-// table writes the rows on one line each, or, where names and addresses do not leave the room, on a line and a second
-// one below it: an address is the answer here and is never cut.
-func (p *page) table(rec *Record, rs []row) {
+// A form is one way to lay the table out, from roomy to narrow.
+type form struct {
+	merged    bool   // where it stopped stands behind the outcome, and has no column
+	requests  string // heading
+	egress    string // heading
+	nameWidth int
+}
+
+// forms returns the forms to try, in order. The address is the answer: headings and names give way to it.
+func forms(far bool) []form {
+	long, short := "LEFT THE NODE AS", "LEFT AS"
+	if far {
+		long, short = "ARRIVED AS", "ARRIVED AS"
+	}
+	return []form{
+		{false, "REQUESTS", long, 40},
+		{false, "REQUESTS", long, 28},
+		{false, "REQUESTS", long, 20},
+		{false, "REQUESTS", short, 20},
+		{true, "REQUESTS", short, 20},
+		{true, "REQS", short, 20},
+		{true, "N", short, 20},
+	}
+}
+
+// verdicts returns the head's and the rows' cells of what was concluded, the count last.
+func (p *page) verdicts(rs []row, merged bool, requests string) [][]cell {
 	withStops := slices.ContainsFunc(rs, func(r row) bool { return stops(r.stopped) })
 	head := []cell{{text: "SOURCE"}, {text: "OUTCOME"}}
-	if withStops {
+	switch {
+	case withStops && merged:
+		head[1].text = "OUTCOME, STOPPED AT"
+	case withStops:
 		head = append(head, cell{text: "STOPPED AT"})
 	}
-	head = append(head, cell{text: "REQUESTS", right: true})
-	verdicts := [][]cell{head}
+	lines := [][]cell{append(head, cell{text: requests, right: true})}
 	for i := range rs {
 		r := &rs[i]
 		style := p.odd
@@ -34,39 +60,66 @@ func (p *page) table(rec *Record, rs []row) {
 			style = p.good
 		}
 		line := []cell{{text: word(r.source), style: style}, {text: word(r.outcome), style: style}}
-		if withStops {
+		switch {
+		case merged && stops(r.stopped):
+			line[1].text += ", " + word(r.stopped)
+		case withStops && !merged:
 			line = append(line, cell{text: word(r.stopped), style: style})
 		}
-		verdicts = append(verdicts, append(line, cell{text: number(r.count), right: true}))
+		lines = append(lines, append(line, cell{text: number(r.count), right: true}))
 	}
-	for _, form := range []struct {
-		egress    string
-		nameWidth int
-	}{{"LEFT THE NODE AS", 40}, {"LEFT THE NODE AS", 28}, {"LEFT THE NODE AS", 20}, {"LEFT AS", 20}} {
-		lines := [][]cell{append(slices.Clone(verdicts[0]), cell{text: "CLIENT"}, cell{text: form.egress}, cell{text: "SERVER"})}
+	return lines
+}
+
+// table writes the rows on one line each, or, where names and addresses do not leave the room, on a line and a second
+// one below it: an address is the answer here and is never cut. Requests between neighbours are the last line.
+func (p *page) table(rec *Record, rs []row, near neighbours) {
+	far := onlyFar(rec)
+	for _, f := range forms(far) {
+		verdicts := p.verdicts(rs, f.merged, f.requests)
+		last := near.cells(len(verdicts[0]))
+		lines := [][]cell{append(slices.Clone(verdicts[0]), cell{text: "CLIENT"}, cell{text: f.egress}, cell{text: "SERVER"})}
 		for i := range rs {
-			lines = append(lines, append(slices.Clone(verdicts[i+1]), cell{text: rs[i].clientWords(rec, form.nameWidth)},
-				cell{text: rs[i].egressWords()}, cell{text: rs[i].serverWords(rec, form.nameWidth)}))
+			lines = append(lines, append(verdicts[i+1], cell{text: rs[i].clientWords(rec, f.nameWidth)},
+				cell{text: rs[i].egressWords()}, cell{text: rs[i].serverWords(rec, f.nameWidth)}))
 		}
 		widths, sum := tableWidth(lines)
-		if sum > p.width {
+		if last != nil {
+			for i := range last[:len(last)-1] {
+				widths[i] = max(widths[i], columns(last[i].text))
+			}
+			sum = 0
+			for _, n := range widths {
+				sum += 2 + n
+			}
+		}
+		if sum > p.width || last != nil && !p.lineFits(last, widths) {
 			continue
 		}
 		for _, line := range lines {
 			p.line(line, widths)
 		}
+		if last != nil {
+			p.line(last, widths)
+		}
 		return
 	}
+	verdicts := p.verdicts(rs, false, "REQUESTS")
+	last := near.cells(len(verdicts[0]))
 	below := make([][]cell, len(rs))
 	aligned := true
 	for i := range rs {
 		r := &rs[i]
 		client := p.fit("client ", func(n int) string { return r.clientWords(rec, n) })
 		server := p.fit("server ", func(n int) string { return r.serverWords(rec, n) })
-		below[i] = append(append(client, cell{text: leftAs(r.egressWords())}), server...)
+		below[i] = append(append(client, cell{text: leftAs(r.egressWords(), far)}), server...)
 		aligned = aligned && len(below[i]) == 3
 	}
-	widths, _ := tableWidth(verdicts)
+	all := verdicts
+	if last != nil {
+		all = append(slices.Clone(verdicts), last[:len(last)-1])
+	}
+	widths, _ := tableWidth(all)
 	var belowWidths []int
 	if aligned {
 		var sum int
@@ -83,14 +136,35 @@ func (p *page) table(rec *Record, rs []row) {
 			p.flow(below[i])
 		}
 	}
+	if last != nil {
+		p.line(last[:len(last)-1], widths)
+		p.flow(last[len(last)-1:])
+	}
 }
 
-func leftAs(egress string) string {
-	switch egress {
-	case "never left", "stayed local":
+// lineFits tells whether a line whose last cell reaches over the columns behind it is as wide as the page at most.
+func (p *page) lineFits(cells []cell, widths []int) bool {
+	n := 2 + columns(cells[len(cells)-1].text)
+	for _, w := range widths[:len(cells)-1] {
+		n += 2 + w
+	}
+	return n <= p.width
+}
+
+func leftAs(egress string, far bool) string {
+	switch {
+	case egress == neverLeft || egress == stayedLocal:
 		return egress
-	case "not seen":
+	case egress == notSeen && !far:
 		return "not seen leaving"
+	case egress == notSeen:
+		return "not seen arriving"
+	case egress == theirOwn && far:
+		return "arrived with " + theirOwn
+	case egress == theirOwn:
+		return "left with " + theirOwn
+	case far:
+		return "arrived as " + egress
 	}
 	return "left as " + egress
 }
@@ -163,6 +237,9 @@ func (r *row) clientWords(rec *Record, nameWidth int) string {
 	if r.detail == single {
 		addr = address(addrPort(c.Addr, c.Port))
 	}
+	if behind(&rec.Requests[r.first]) {
+		return "behind " + addr
+	}
 	return addr + inParentheses(roleWords(c.Role, string(c.Name), c.Exact, c.HostNetwork, c.Reused, nameWidth))
 }
 
@@ -177,6 +254,9 @@ func roleNoun(role string) string {
 func (r *row) egressWords() string {
 	if r.rowKey.egress != "" {
 		return address(r.rowKey.egress)
+	}
+	if r.own && len(r.egress.seen) > 1 {
+		return theirOwn
 	}
 	return address(r.egress.words("address"))
 }
@@ -212,8 +292,14 @@ func (p *page) rest(rs []row, leftRows int, leftRequests uint64) {
 	}
 }
 
-func (p *page) sources(rec *Record) {
+// sources writes with which addresses requests left the node, where the table above does not tell it: Pods left with
+// several, or rows count addresses in place of naming them.
+func (p *page) sources(rec *Record, rs []row) {
 	if len(rec.Sources) < 2 && (len(rec.Sources) == 0 || !p.opt.Verbose) {
+		return
+	}
+	counted := slices.ContainsFunc(rs, func(r row) bool { return r.rowKey.egress == "" && len(r.egress.seen) > 1 })
+	if !counted && !p.opt.Verbose && !manyForPods(rec) {
 		return
 	}
 	list := slices.Clone(rec.Sources)
@@ -222,7 +308,7 @@ func (p *page) sources(rec *Record) {
 	if len(list) > maxSources && !p.opt.ShowAll {
 		list, more = list[:maxSources], list[maxSources:]
 	}
-	lines := [][]cell{{{text: "LEFT THE NODE AS"}, {text: "REQUESTS", right: true}, {text: "PACKETS", right: true}}}
+	lines := [][]cell{{{text: forms(onlyFar(rec))[0].egress}, {text: "REQUESTS", right: true}, {text: "PACKETS", right: true}}}
 	for _, s := range list {
 		lines = append(lines, []cell{
 			{text: address(s.Addr) + inParentheses(roleWords(s.Role, string(s.Name), true, false, false, 28))},
@@ -250,4 +336,22 @@ func (p *page) sources(rec *Record) {
 	for _, line := range lines {
 		p.line(line, widths)
 	}
+}
+
+// manyForPods tells whether Pods' requests left with more than one address.
+func manyForPods(rec *Record) bool {
+	first := ""
+	for i := range rec.Requests {
+		r := &rec.Requests[i]
+		if r.Egress == nil || r.Client.Role != "pod" {
+			continue
+		}
+		if first == "" {
+			first = r.Egress.Addr
+		}
+		if r.Egress.Addr != first {
+			return true
+		}
+	}
+	return false
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -46,17 +47,67 @@ func WriteText(w io.Writer, rec *Record, opt TextOptions) error {
 	for i := range rec.Facts.Warnings {
 		p.labelled("facts", []string{rec.Facts.Warnings[i].Text})
 	}
-	if len(rec.Requests) == 0 {
-		p.empty(rec)
+	main, near := apart(rec, opt.ShowAll || opt.Verbose)
+	if len(main.Requests) == 0 {
+		p.empty(main, near)
 	} else {
-		p.requests(rec)
+		p.requests(main, near)
 	}
 	p.carriers(rec)
-	if len(rec.Summary.Limits) > 0 {
+	limits, numbered := limits(rec), numbered(main)
+	if len(limits) > 0 || len(numbered) > 0 {
 		p.blank()
-		p.labelled("limits", rec.Summary.Limits)
+	}
+	p.labelled("limits", limits)
+	if len(numbered) > 0 {
+		p.labelled("names", []string{"--links FILE (ip -o link on the node) names " + firstOf(numbered, 4)})
 	}
 	return p.w.Flush()
+}
+
+// limits returns the record's limits but those on damage, which stand with the capture.
+func limits(rec *Record) []string {
+	return slices.DeleteFunc(once(rec.Summary.Limits), func(s string) bool {
+		return slices.ContainsFunc(rec.Captures, func(c Capture) bool {
+			rest, ok := strings.CutPrefix(s, c.File+" is ")
+			return ok && c.Damage != "" && strings.Contains(rest, "damaged")
+		})
+	})
+}
+
+// numbered returns the interfaces that the findings and examples name by their number, since nobody gave their names.
+func numbered(rec *Record) []string {
+	if len(rec.Requests) == 0 || slices.ContainsFunc(rec.Facts.Given, func(g Given) bool { return g.Flag == "--links" }) {
+		return nil
+	}
+	var indices []uint32
+	for i := range rec.Captures {
+		if rec.Captures[i].Side != "near" {
+			continue
+		}
+		for _, f := range rec.Captures[i].Interfaces {
+			if f.Index != nil && string(f.Name) == numberName(*f.Index) && f.Packets > 0 {
+				indices = append(indices, *f.Index)
+			}
+		}
+	}
+	slices.Sort(indices)
+	var out []string
+	for _, n := range slices.Compact(indices) {
+		out = append(out, numberName(n))
+	}
+	return out
+}
+
+// numberName is how an interface without a name is called.
+func numberName(index uint32) string { return "if" + strconv.FormatUint(uint64(index), 10) }
+
+// firstOf lists the first n of some words, and says how many more there are.
+func firstOf(list []string, n int) string {
+	if more := len(list) - n; more > 0 {
+		return strings.Join(list[:n], ", ") + " and " + number(uint64(more)) + " more"
+	}
+	return strings.Join(list, ", ")
 }
 
 func (p *page) capture(c *Capture) {
@@ -92,7 +143,7 @@ func (p *page) capture(c *Capture) {
 	default:
 		parts = append(parts, count(*c.Dropped, "packet")+" dropped")
 	}
-	if !c.Complete {
+	if !c.Complete && c.Damage == "" {
 		parts = append(parts, "damaged")
 	}
 	for i, line := range wrap(strings.Join(parts, ", "), p.width-columns(name)-2, p.width-2) {
@@ -104,7 +155,7 @@ func (p *page) capture(c *Capture) {
 		p.put(strings.TrimRight(line, " "))
 	}
 	if c.Damage != "" {
-		p.labelled("damaged", []string{string(c.Damage)})
+		p.labelled("damaged", []string{strings.TrimSuffix(string(c.Damage), ".") + "; what was read before that counts, and nothing is concluded from what is missing"})
 	}
 	if c.Filter != nil && *c.Filter != "" {
 		basis := " (recorded in the file)"
@@ -180,13 +231,13 @@ func (p *page) window(w Window) string {
 	return span + " " + zone + " (" + duration(w.To.Sub(w.From)) + ")"
 }
 
-func (p *page) requests(rec *Record) {
+func (p *page) requests(rec *Record, near neighbours) {
 	rs, leftRows, leftRequests := rows(rec, maxRows, p.opt.ShowAll)
 	p.blank()
-	p.table(rec, rs)
+	p.table(rec, rs, near)
 	p.rest(rs, leftRows, leftRequests)
-	p.sources(rec)
 	severe := p.findings(rec)
+	p.sources(rec, rs)
 	p.examples(rec, rs, severe)
 	p.unknowns(rec)
 }
@@ -203,11 +254,16 @@ func (p *page) carriers(rec *Record) {
 			break
 		}
 		c := &rec.Carriers[i]
-		s := word(c.Tunnel) + " " + address(c.Src) + " > " + address(c.Dst) + ", " + count(c.Packets, "packet")
-		switch c.Opaque {
-		case 0:
+		tunnel := word(c.Tunnel)
+		if tunnel == "other" {
+			tunnel = "undecoded protocol"
+		}
+		s := tunnel + " " + address(c.Src) + " > " + address(c.Dst) + ", " + count(c.Packets, "packet")
+		switch {
+		case c.Tunnel == "other":
+		case c.Opaque == 0:
 			s += ": what it carried was judged, the tunnel itself was not"
-		case c.Packets:
+		case c.Opaque == c.Packets:
 			s += ": its inside was not decoded"
 		default:
 			s += ": the inside of " + number(c.Opaque) + " was not decoded"
@@ -218,13 +274,14 @@ func (p *page) carriers(rec *Record) {
 }
 
 // empty says why there is no request, and what to do.
-func (p *page) empty(rec *Record) {
-	var packets, skipped uint64
+func (p *page) empty(rec *Record, near neighbours) {
+	var packets, skipped, filtered uint64
 	by := make(map[string]uint64)
 	whole := true
 	for i := range rec.Captures {
 		c := &rec.Captures[i]
 		packets += c.Packets
+		filtered += c.FilteredOut
 		whole = whole && c.Complete
 		for w, n := range c.Skipped {
 			by[w] += n
@@ -232,10 +289,20 @@ func (p *page) empty(rec *Record) {
 		}
 	}
 	title, next := "", []string(nil)
-	all := packets > 0 && skipped >= packets
+	kept := packets - min(filtered, packets)
+	all := kept > 0 && skipped >= kept
 	switch {
 	case len(rec.Captures) == 0:
 		title = "No capture was read."
+	case rec.Summary.LeftOut > 0:
+		p.noneMatches(&rec.Summary)
+		return
+	case near.count > 0:
+		title = "No requests but " + number(near.count) + " " + betweenNeighbours + "."
+		next = []string{
+			"capture with the request's address in the filter, while it is made:",
+			"  tcpdump -ni any -w node.pcap 'host ADDRESS or icmp'",
+		}
 	case packets == 0 && !whole:
 		title = "No requests: the damage comes before the first packet."
 		next = []string{"copy the file again from where it was captured, or capture again"}
@@ -245,9 +312,12 @@ func (p *page) empty(rec *Record) {
 			"check that the capture's filter and interface let the request through, and that the request was sent while it ran:",
 			"  tcpdump -ni any -w node.pcap 'host ADDRESS or icmp'",
 		}
+	case kept == 0:
+		title = "No requests: --filter left no packet to judge."
+		next = []string{"look at what the capture holds without --filter"}
 	case all && by["not-ip"] == skipped:
-		title = "No requests: none of the " + count(packets, "packet") + " is IP."
-		if packets == 1 {
+		title = "No requests: none of the " + count(kept, "packet") + " is IP."
+		if kept == 1 {
 			title = "No requests: the only packet is not IP."
 		}
 		next = []string{
@@ -255,7 +325,7 @@ func (p *page) empty(rec *Record) {
 			"  tcpdump -ni any -w node.pcap 'host ADDRESS or icmp'",
 		}
 	case all && by["too-short"] > 0 && by["too-short"] >= skipped-by["not-ip"]:
-		title = "No requests: the packets are cut before their headers end (" + number(by["too-short"]) + " of " + number(packets) + ")."
+		title = "No requests: the packets are cut before their headers end (" + number(by["too-short"]) + " of " + number(kept) + ")."
 		next = []string{"capture again with whole packets:", "  tcpdump -s 0 -ni any -w node.pcap 'host ADDRESS or icmp'"}
 	case all && by["link-type"] > 0 && by["link-type"] >= skipped-by["not-ip"]:
 		title = "No requests: this capture's link type is not one that srcproof reads."
@@ -264,13 +334,29 @@ func (p *page) empty(rec *Record) {
 		title = "No requests: no packet could be read" + skippedWords(&Capture{Skipped: by}) + "."
 		next = []string{"check the file with tcpdump, and capture again if that does not read it either:", "  tcpdump -nr FILE"}
 	default:
-		title = "No requests: " + count(packets, "packet") + ", and none opens, carries or answers a request."
+		title = "No requests: " + count(kept, "packet") + ", and none opens, carries or answers a request."
 		next = []string{
-			"such packets are neighbour discovery, multicast and the like; capture with the request's address in the filter:",
+			"capture with the request's address in the filter, while it is made:",
 			"  tcpdump -ni any -w node.pcap 'host ADDRESS or icmp'",
 		}
 	}
 	p.blank()
 	p.paragraph(0, title, p.strong)
 	p.steps(labelHead("next"), next)
+}
+
+// noneMatches says that there are requests, and none of those that were asked for.
+func (p *page) noneMatches(s *Summary) {
+	title := "The only request does not match "
+	if s.LeftOut > 1 {
+		title = "None of the " + count(s.LeftOut, "request") + " matches "
+	}
+	p.blank()
+	p.paragraph(0, title+Escape(string(s.Asked))+".", p.strong)
+	if len(s.Nearest) > 0 {
+		p.labelled("nearest", s.Nearest)
+		if more := s.LeftOut - min(s.LeftOut, uint64(len(s.Nearest))); more > 0 {
+			p.labelled("", []string{"all of them: without --request"})
+		}
+	}
 }

@@ -95,6 +95,6 @@ func runAnalyze(ctx context.Context, std *stdio, opt analyzeOptions) error {
 		return err
 	}
 	set.finish(res.Captures)
-	shown, verdict := opt.question.ask(std, res)
+	shown, verdict := opt.question.ask(res)
 	return errors.Join(set.err(), opt.output.write(std, shown), verdict)
 }

@@ -39,12 +39,9 @@ func (f *askFlags) resolve() (q question, err error) {
 }
 
 // ask returns the part of a result that is meant, and a *verdictError unless it is as expected.
-func (q question) ask(std *stdio, res *analyze.Result) (*analyze.Result, error) {
+func (q question) ask(res *analyze.Result) (*analyze.Result, error) {
 	part := res.Select(q.which)
 	if q.expect.IsZero() {
-		if len(part.Requests) == 0 && len(res.Requests) > 0 {
-			std.say("no request matches %s; without --request there are %d", q.which, len(res.Requests))
-		}
 		return part, nil
 	}
 	if v := q.expect.Check(res, q.which); v.State != analyze.Met {

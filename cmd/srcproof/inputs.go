@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -218,6 +219,7 @@ type captureSource struct {
 	file     io.Reader // the file's bytes as stored; what is read of them goes into hash
 	closer   io.Closer // nil for standard input
 	reader   *capture.Reader
+	kept     *countingFilter // nil unless --filter is given
 	hash     hash.Hash // nil if no digest is wanted
 	progress *progress
 	err      error // the first thing that was wrong with the file
@@ -233,8 +235,9 @@ func openCapture(ctx context.Context, std *stdio, arg captureArg, side wire.Side
 		src.file = io.TeeReader(src.file, src.hash)
 	}
 	var read capture.Options
-	if opt.filter != nil { // not a nil *filter.Filter in the interface
-		read.Filter = opt.filter
+	if opt.filter != nil { // not a nil *countingFilter in the interface
+		src.kept = &countingFilter{Filter: opt.filter}
+		read.Filter = src.kept
 	}
 	var err error
 	src.reader, err = capture.NewReader(src.file, arg.name(), read)
@@ -243,6 +246,22 @@ func openCapture(ctx context.Context, std *stdio, arg captureArg, side wire.Side
 		return nil, err
 	}
 	return src, nil
+}
+
+// A countingFilter counts what --filter is asked and what it keeps, so that a report of little tells why.
+type countingFilter struct {
+	*filter.Filter
+	asked, kept uint64
+}
+
+// Match is the filter's.
+func (f *countingFilter) Match(linkType uint32, frame []byte, wireLen int) bool {
+	ok := f.Filter.Match(linkType, frame, wireLen)
+	f.asked++
+	if ok {
+		f.kept++
+	}
+	return ok
 }
 
 func (s *captureSource) openFile(std *stdio) error {
@@ -293,13 +312,17 @@ func (s *captureSource) Read(dst []wire.Packet) (int, error) {
 }
 
 // Summary is capture.Reader's, but its filters are those that a packet had to pass to be read: what --filter left out is
-// as absent as what was never captured.
+// as absent as what was never captured. What --filter did is counted and noted.
 func (s *captureSource) Summary() wire.Summary {
 	sum := s.reader.Summary()
 	sum.Filter = s.narrowed(sum.Filter, sum.HasFilter)
 	for i := range sum.Interfaces {
 		in := &sum.Interfaces[i]
 		in.Filter = s.narrowed(in.Filter, in.HasFilter)
+	}
+	if s.kept != nil {
+		sum.FilteredOut = s.kept.asked - s.kept.kept
+		sum.Notes = append(slices.Clip(sum.Notes), fmt.Sprintf("--filter %s kept %d of %d packets", s.opt.filter, s.kept.kept, s.kept.asked))
 	}
 	return sum
 }

@@ -16,7 +16,7 @@ type outputFlags struct {
 func (f *outputFlags) add(cmd *cobra.Command) {
 	fs := newFlags()
 	f.format = oneOf("text", "json", "jsonl")
-	fs.VarP(&f.format, "output", "o", "`FORMAT` of the report: text, json, or jsonl (one request per line)")
+	fs.VarP(&f.format, "output", "o", "`FORMAT` of the report: text, json, or jsonl (one JSON object per line: captures,\nrequests, findings, a summary)")
 	fs.BoolVar(&f.all, "all", false, "in text, give every request a row of its own")
 	addFlags(cmd, "Output", fs)
 	registerCompletion(cmd, "output", f.format.complete)
@@ -37,6 +37,9 @@ func (f *outputFlags) resolve() (outputOptions, error) {
 // write writes the record of a result to standard output.
 func (o outputOptions) write(std *stdio, res *analyze.Result) error {
 	rec := report.New(res, report.Tool{Version: versionText(), Args: std.args})
+	if o.format != "text" && len(res.Requests) == 0 && res.LeftOut > 0 { // the text says it itself
+		std.say("no request matches %s; without --request there are %d", res.Asked, res.LeftOut)
+	}
 	switch o.format {
 	case "json":
 		return report.WriteJSON(std.out, rec)

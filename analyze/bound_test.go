@@ -195,6 +195,16 @@ func TestTableIsBounded(t *testing.T) {
 			p.Seq, p.IPID, p.Time = uint32(i)*7919, uint16(i), now
 			t.add(&p)
 		}},
+		{"one tuple used over and over, and errors about attempts long let go", func(t *table, i int, now int64) {
+			p := s
+			p.Seq, p.IPID, p.Time = uint32(i)*7919, uint16(i), now
+			t.add(&p)
+			q := icmp(router, 3, 1, packet{Packet: p}).Packet
+			q.Seq = p.Seq - 3*7919
+			t.add(&q)
+			q.Seq = p.Seq - 7_000_000
+			t.add(&q)
+		}},
 		{"frames of 4096 VLANs on every interface", func(t *table, i int, now int64) {
 			p := s
 			p.VLAN, p.Iface, p.Time, p.IPID = uint32(i&0xfff), uint32(i>>12), now, uint16(i)

@@ -106,6 +106,14 @@ func TestRequestsBegin(t *testing.T) {
 			"handshake-completed",
 		},
 		{
+			"a stray SYN within an open connection, challenged (RFC 5961 section 4), and the connection goes on",
+			[]part{
+				handshake(podToServer, at(1)), syn(podToServer, at(2), isn(77777)), ackBack(serverToPod, at(2.01)),
+				data(podToServer, 5, at(3)), dataBack(serverToPod, 5, at(3.1), acks(clientISN+6)),
+			},
+			"handshake-completed",
+		},
+		{
 			"a connection without a packet for an hour",
 			[]part{handshake(podToServer, at(1)), data(podToServer, 10, at(3600)), dataBack(serverToPod, 10, at(3600.1))},
 			"handshake-completed",

@@ -62,6 +62,7 @@ func TestJoin(t *testing.T) {
 		{"a stack without timestamps: ISN and IP ID agree", []part{also(s, bare), leaves(bare)}, joined + " exact"},
 		{"IP IDs of zero, as sent with a full-zero policy: ISN and timestamp agree", []part{also(s, ipid(0)), leaves(ipid(0))}, joined + " exact"},
 		{"the IP ID was never captured", []part{also(s, noIPID), leaves(noIPID)}, joined + " exact"},
+		{"all three agree, and no hop was taken off: a bridged way, or a rule that sets the TTL", []part{s, leaves(ttl(64))}, joined + " exact"},
 		{"another ISN", []part{s, leaves(isn(8))}, apart},
 		{"the ISN agrees and the timestamp does not", []part{s, leaves(stamp(5000, 0), ipid(32))}, apart},
 		{"the ISN agrees, the timestamp does not, and the IP ID is not known", []part{also(s, noIPID), leaves(noIPID, stamp(5000, 0))}, apart},

@@ -37,6 +37,7 @@ func TestOutcome(t *testing.T) {
 		{"SYN, and the client's own RST", []part{syn(podToServer, at(1)), rst(podToServer, at(1.01), seq(clientISN))}, "request-only"},
 		{"SYN", []part{syn(podToServer, at(1))}, "request-only"},
 		{"SYN with data (fast open), answered and acknowledged", []part{syn(podToServer, at(1), payload("hello")), synack(serverToPod, at(1.01), acks(clientISN+6)), ack(podToServer, at(1.02), seq(clientISN+6))}, "handshake-completed"},
+		{"SYN, and data of an older connection, which does not acknowledge it", []part{syn(podToServer, at(1)), dataBack(serverToPod, 50, at(1.01), seq(123456), acks(654321)), ack(podToServer, at(1.02), acks(123506))}, "unknown"},
 		{"reset behind the handshake, then data", []part{handshake(podToServer, at(1)), rst(podToServer, at(2)), dataBack(serverToPod, 9, at(2.01))}, "handshake-completed"},
 		{"handshake around the wrap of both numbers", []part{reopened(podToServer, 0xffff_ffff, 0xffff_ffff, at(1))}, "handshake-completed"},
 		{"handshake without times", []part{handshake(podToServer, timeless)}, "handshake-completed"},

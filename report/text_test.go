@@ -525,10 +525,10 @@ func TestExplain(t *testing.T) {
 		t.Fatal("no such code")
 	}
 	var one, list bytes.Buffer
-	if err := WriteExplain(&one, docs[i], TextOptions{Width: 80}); err != nil {
+	if err := WriteExplain(&one, docs[i:i+1], analyze.Words(), TextOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteExplainList(&list, docs, TextOptions{Width: 80}); err != nil {
+	if err := WriteExplainList(&list, docs, analyze.Words(), TextOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	// The sentences are analyze's and may change: what is held here is their form.
@@ -543,8 +543,16 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	for _, d := range docs {
-		if !strings.Contains("\n"+list.String(), "\n"+d.Code+" ") {
+		if !strings.Contains(list.String(), "\n  "+d.Code+" ") {
 			t.Errorf("%s is not listed", d.Code)
+		}
+	}
+	for _, d := range analyze.Words() {
+		if !strings.Contains(list.String(), "\n  "+d.Word+" ") {
+			t.Errorf("%s is not listed", d.Word)
+		}
+		if g := groupWords(d.Group); !strings.Contains(one.String(), "\n"+d.Word+"\n"+g+"\n") || g == string(d.Group) {
+			t.Errorf("%s of %s is not explained as %q", d.Word, d.Group, g)
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,71 +11,60 @@ import (
 
 func newExplainCommand(std *stdio) *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain [CODE]",
-		Short: "Explain a finding: what it means and what to do; without CODE, list them",
+		Use:   "explain [WORD]",
+		Short: "Explain a finding or a word of the report; without WORD, list them",
+		Long: `Explains a finding's code, a source, outcome, stopped_at, direction or source_basis, or a reason for
+which one of them is not known: what it means and what to do. Without WORD, lists them all.`,
 		Example: `  srcproof explain
-  srcproof explain no-return-route`,
-		Args: atMostOne("explain takes one code"),
+  srcproof explain no-return-route
+  srcproof explain node-snated`,
+		Args: atMostOne("explain takes one word"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
 			var words []string
-			if len(args) == 0 {
-				for _, doc := range analyze.Codes() {
-					words = append(words, cobra.CompletionWithDesc(doc.Code, doc.Title))
+			for _, doc := range analyze.Codes() {
+				words = append(words, cobra.CompletionWithDesc(doc.Code, doc.Title))
+			}
+			seen := explained(analyze.Codes(), nil)
+			for _, doc := range analyze.Words() {
+				if !slices.Contains(seen, doc.Word) { // a word of several groups once
+					seen = append(seen, doc.Word)
+					words = append(words, cobra.CompletionWithDesc(doc.Word, doc.Meaning))
 				}
 			}
 			return words, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return listCodes(std)
+				return report.WriteExplainList(std.out, analyze.Codes(), analyze.Words(), std.textOptions())
 			}
 			return explain(std, args[0])
 		},
 	}
 }
 
-func explain(std *stdio, code string) error {
-	docs := analyze.Codes()
-	i := slices.IndexFunc(docs, func(d analyze.CodeDoc) bool { return d.Code == code })
-	if i < 0 {
-		var codes []string
-		for _, d := range docs {
-			codes = append(codes, d.Code)
-		}
-		return unknownWord("finding code", code, codes, "srcproof explain lists them")
+// explain writes everything that a word is: "one-direction" is an outcome, and a reason for which others are not known.
+func explain(std *stdio, word string) error {
+	codes, words := analyze.Codes(), analyze.Words()
+	known := explained(codes, words)
+	codes = slices.DeleteFunc(codes, func(d analyze.CodeDoc) bool { return d.Code != word })
+	words = slices.DeleteFunc(words, func(d analyze.WordDoc) bool { return d.Word != word })
+	if len(codes)+len(words) == 0 {
+		return unknownWord("word", word, known, "srcproof explain lists them")
 	}
-	return report.WriteExplain(std.out, docs[i], std.textOptions())
+	return report.WriteExplain(std.out, codes, words, std.textOptions())
 }
 
-func listCodes(std *stdio) error {
-	docs := analyze.Codes()
-	column := 0
-	for _, d := range docs {
-		column = max(column, len(d.Code)+2)
+// explained lists what can be explained.
+func explained(codes []analyze.CodeDoc, words []analyze.WordDoc) []string {
+	var names []string
+	for _, d := range codes {
+		names = append(names, d.Code)
 	}
-	for _, d := range docs {
-		lines := wrap(d.Title, std.width()-column)
-		if _, err := fmt.Fprintf(std.out, "%-*s%s\n", column, d.Code, strings.Join(lines, "\n"+strings.Repeat(" ", column))); err != nil {
-			return err
-		}
+	for _, d := range words {
+		names = append(names, d.Word)
 	}
-	return nil
-}
-
-// wrap breaks text between words into lines of at most width bytes; a longer word has a line of its own.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == "":
-			line = word
-		case len(line)+1+len(word) <= width:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
-		}
-	}
-	return append(lines, line)
+	return names
 }

@@ -428,8 +428,8 @@ func addressIn(word string) (string, bool) {
 	return "", false
 }
 
-// unknowns writes what the captures do not carry, once for all requests that share it. A step that a finding has told
-// already is not told again.
+// unknowns writes what the captures do not carry, once for all requests that share it. A step that was told
+// already, by a finding or here, is not told again.
 func (p *page) unknowns(rec *Record) {
 	groups := groupUnknowns(rec)
 	if len(groups) == 0 {
@@ -467,7 +467,8 @@ func (p *page) unknowns(rec *Record) {
 				line = strings.TrimSuffix(line, ".") + " (" + which + more + ")"
 			}
 			p.labelled("not known", []string{line})
-			if !p.told[toldBy(v.settle)] {
+			if settle := toldBy(v.settle); !p.told[settle] {
+				p.told[settle] = true
 				p.steps(blanks(labelColumn), []string{v.settle})
 			}
 		}

@@ -298,7 +298,7 @@ func (p *page) sources(rec *Record, rs []row) {
 	if len(rec.Sources) < 2 && (len(rec.Sources) == 0 || !p.opt.Verbose) {
 		return
 	}
-	counted := slices.ContainsFunc(rs, func(r row) bool { return r.rowKey.egress == "" && len(r.egress.seen) > 1 })
+	counted := slices.ContainsFunc(rs, func(r row) bool { return r.rowKey.egress == "" && len(r.egress.seen) > 1 && !r.own })
 	if !counted && !p.opt.Verbose && !manyForPods(rec) {
 		return
 	}
@@ -338,7 +338,7 @@ func (p *page) sources(rec *Record, rs []row) {
 	}
 }
 
-// manyForPods tells whether Pods' requests left with more than one address.
+// manyForPods tells whether Pods' requests left with more than one address, their own counted as one.
 func manyForPods(rec *Record) bool {
 	first := ""
 	for i := range rec.Requests {
@@ -346,10 +346,14 @@ func manyForPods(rec *Record) bool {
 		if r.Egress == nil || r.Client.Role != "pod" {
 			continue
 		}
-		if first == "" {
-			first = r.Egress.Addr
+		left := r.Egress.Addr
+		if left == r.Client.Addr {
+			left = theirOwn
 		}
-		if r.Egress.Addr != first {
+		if first == "" {
+			first = left
+		}
+		if left != first {
 			return true
 		}
 	}

@@ -371,6 +371,9 @@ func TestTheirOwn(t *testing.T) {
 	if want := "904 pods  their own         10.20.0.10:80 tcp\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in\n%s", want, got)
 	}
+	if strings.Contains(got, "\n  LEFT THE NODE AS") {
+		t.Errorf("their own addresses are listed\n%s", got)
+	}
 	res.Requests[17].Egress = endp(node, 1, nodeRole)
 	got = string(text(t, New(res, tool), TextOptions{}))
 	if want := "904 pods  904 addresses     10.20.0.10:80 tcp\n"; !strings.Contains(got, want) {
@@ -425,6 +428,12 @@ func TestUnknownIsNamed(t *testing.T) {
 	got = string(text(t, New(res, tool), TextOptions{}))
 	if n := strings.Count(got, "srcproof compare"); n != 1 {
 		t.Errorf("without the finding, the step is told %d times\n%s", n, got)
+	}
+
+	res.Requests[1].Unknown = []analyze.Unknown{{Field: "outcome", Reason: "capture-ended", Text: "too short", Settle: res.Requests[0].Unknown[0].Settle}}
+	got = string(text(t, New(res, tool), TextOptions{}))
+	if n := strings.Count(got, "srcproof compare"); n != 1 {
+		t.Errorf("for two unknowns, the step is told %d times\n%s", n, got)
 	}
 
 	for _, tc := range []struct {

@@ -16,7 +16,7 @@ type outputFlags struct {
 func (f *outputFlags) add(cmd *cobra.Command) {
 	fs := newFlags()
 	f.format = oneOf("text", "json", "jsonl")
-	fs.VarP(&f.format, "output", "o", "`FORMAT` of the report: text, json, or jsonl (one JSON object per line: captures,\nrequests, findings, a summary)")
+	fs.VarP(&f.format, "output", "o", "`FORMAT` of the report: text, json, or jsonl (one JSON object per line: captures, requests, findings, a summary)")
 	fs.BoolVar(&f.all, "all", false, "in text, give every request a row of its own")
 	addFlags(cmd, "Output", fs)
 	registerCompletion(cmd, "output", f.format.complete)

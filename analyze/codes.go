@@ -32,6 +32,12 @@ const (
 	codeFarUnanswered   = "arrived-unanswered"
 	codeForwarded       = "forwarded-unanswered"
 	codeServerRejected  = "server-rejected"
+	codeReturnLost      = "answer-lost-on-return"
+	codeBetween         = "lost-on-the-way"
+	codeOtherNode       = "answer-at-other-node"
+	codeMiddlebox       = "answered-by-middlebox"
+	codeSecond          = "second-translation"
+	codeRewritten       = "sequence-rewritten"
 	severityNote        = 0
 	severityWorthALook  = 1
 	severityTheTrouble  = 2
@@ -134,6 +140,36 @@ func Codes() []CodeDoc {
 			codeRefused, "the request was refused",
 			[]string{"A reset answered the opening: the packets reach something that answers for the server, and nothing listens there, or a firewall resets. Source address and route are not the trouble, unless a firewall refuses by source."},
 			[]string{"Look at the server: is the port open (ss -ltn), does a firewall there reject by source."},
+		},
+		{
+			codeReturnLost, "the far host answered, and the answer never reached the node",
+			[]string{"The far capture shows the answer leaving, and the node's capture, which covers the moment, does not hold it. The way back is broken: a route for the source is missing, or a firewall on the way back drops the answer. Both look the same from packets."},
+			[]string{"Follow the way back from the far host, hop by hop (ip route get, traceroute).", "The single change that tells them apart: one firewall rule that allows and logs the answer.", returnRouteRemedy, keepOrReturn},
+		},
+		{
+			codeBetween, "the request left the node and never arrived at the far side",
+			[]string{"The node's capture shows it leaving, and the far capture, which covers the moment, the place and the filter, holds nothing of it. A firewall drops it, or a device on the way has no route for the destination, or, with reverse path filtering, none back to the source. Firewall and missing route look the same from packets."},
+			[]string{"The single change that tells them apart: one firewall rule on the way that allows and logs this source and destination; logged there and still not at the far side, the route behind it is missing.", "Or capture at the next device on the way."},
+		},
+		{
+			codeOtherNode, "the answer arrived at another node than the one the request left from",
+			[]string{"Two nodes' captures were given. The request left from one, and its answer came in at the other, which has no connection for it and drops it."},
+			[]string{"Look at what routes the source address back: alias ranges, static routes, next hops, load balancers."},
+		},
+		{
+			codeMiddlebox, "a device on the way answered in place of the server",
+			[]string{"The node's side shows an answer. The far capture, which covers the request, holds nothing of it, or holds another connection with the same payload at the same time: a proxy, a SYN proxy, a firewall that resets. The near handshake says nothing about the server."},
+			[]string{"Find the device. The source address that the server sees is the device's, so the Pod's address does not reach it whatever the node does."},
+		},
+		{
+			codeSecond, "the source was translated a second time, past the node",
+			[]string{"The request left the node with one source address and arrived at the far side with another: a router, firewall or NAT gateway on the way translates."},
+			[]string{"Lists and return routes at the far side must name the address that arrives there."},
+		},
+		{
+			codeRewritten, "a device on the way rewrites TCP sequence numbers",
+			[]string{"The same opening has other sequence numbers at the far side. Firewalls randomise them (Cisco ASA by default). The two sides were joined by tuple, timestamp value and time, which is probable and not exact."},
+			[]string{"Nothing, if the device is known. On Cisco ASA: set connection random-sequence-number disable."},
 		},
 		{
 			codeForwarded, "a host passes requests on with their source unchanged, and nothing comes back",

@@ -41,8 +41,11 @@ type missing struct {
 	sport    int       // -1 is not known; an echo identifier is not a port and is -1
 	dport    int
 	dir      wire.Direction
-	iface    int   // index; -1 is not known
-	after    int64 // when it would have been due
+	iface    int    // index; -1 is not known
+	after    int64  // when it would have been due
+	srcAs    seenAs // how its source must occur in the capture for "not src" filters to be ruled out; 0 is in any way
+	dstAs    seenAs
+	far      bool // it is missing at the far side: a source that is not known may be anything there
 }
 
 // coverage gathers, packet by packet, what later decides whether an absence counts.
@@ -99,7 +102,6 @@ type common struct {
 	oneDir  bool
 	iface   int // -1 if several
 	ranges  []netip.Prefix
-	oneWay  bool // all packets travel from the same address: a src or dst filter
 	from    []wire.Addr
 	to      []wire.Addr
 }
@@ -302,9 +304,9 @@ func (a *analysis) absent(m *missing) gap {
 	}
 	occurs := a.occurrences()
 	switch {
-	case m.src.IsValid() && occurs[m.src]&asSource == 0,
-		m.dst.IsValid() && occurs[m.dst]&asDestination == 0,
-		!m.src.IsValid() && !a.nodeLeaves(!m.v6): // it may have left with the node's address
+	case m.src.IsValid() && (occurs[m.src] == 0 || occurs[m.src]&m.srcAs != m.srcAs),
+		m.dst.IsValid() && (occurs[m.dst] == 0 && !m.far || occurs[m.dst]&m.dstAs != m.dstAs),
+		!m.src.IsValid() && !m.far && !a.nodeLeaves(!m.v6): // it may have left with the node's address
 		return gapFilter
 	}
 	return covered

@@ -52,10 +52,77 @@ func rules() []rule {
 	return []rule{
 		{
 			code: codeNoReturnRoute, severity: severityTheTrouble,
-			match:   func(r *Request) bool { return r.StoppedAt == StopReturn },
+			match: func(r *Request) bool {
+				return r.StoppedAt == StopReturn && r.signs&signOtherNode == 0 && !r.passedFar()
+			},
 			title:   say("The far host answered, and a router rejected the answer: it has no way back."),
 			reading: reads("the far side has no return route for this source. Not a tunnel fault, and not this node's masquerading as such."),
 			next:    func(_ *Result, r *Request) []string { return remedies(r) },
+		},
+		{
+			code: codeOtherNode, severity: severityTheTrouble,
+			match:   func(r *Request) bool { return r.signs&signOtherNode != 0 },
+			title:   say("The answer arrives at another node than the one the request left from."),
+			reading: reads("the way back leads to the wrong node: a route or a load balancer sends answers to an address by another node, which knows nothing of the connection"),
+			next: func(_ *Result, r *Request) []string {
+				return []string{"look at what routes " + sourceShown(r) + " back: alias ranges, static routes, the next hop of the VPN or the load balancer"}
+			},
+		},
+		{
+			code: codeReturnLost, severity: severityTheTrouble,
+			match: func(r *Request) bool {
+				return r.StoppedAt == StopReturn && r.signs&signOtherNode == 0 && r.passedFar()
+			},
+			title:   say("The far host answers, and the answer never reaches the node."),
+			reading: reads("the way back is broken: the far side has no route for this source, or a firewall on the way back drops it (a stateful one that has not seen the request does). Both look the same from here."),
+			next: func(_ *Result, r *Request) []string {
+				return append([]string{
+					"for the far team: where do answers to " + sourceShown(r) + " go? On the far host, then hop by hop:", "  ip route get " + farSource(r),
+					"which of the two: let the firewall allow that source for one test, or add the one route; what changes tells",
+				}, remedies(r)...)
+			},
+		},
+		{
+			code: codeBetween, severity: severityTheTrouble,
+			match:   func(r *Request) bool { return r.StoppedAt == StopBetween && r.Outcome == RequestOnly },
+			title:   say("The request leaves the node and never arrives at the far side."),
+			reading: reads("something between drops it: a firewall that does not allow this source, or a device without a route (for the destination, or, with reverse path filtering, back to this source). Firewall and missing route look the same from packets."),
+			next: func(_ *Result, r *Request) []string {
+				return []string{
+					"the single change that tells them apart: one firewall rule on the way that allows and logs " + r.Tuple.Proto.String() + " " + sourceShown(r) + " > " + addrPort(r.Server) + "; logged there and still not here, the route behind it is missing",
+					"or capture at the next device on the way",
+				}
+			},
+		},
+		{
+			code: codeMiddlebox, severity: severityWorthALook,
+			match: func(r *Request) bool { return r.signs&signMiddlebox != 0 },
+			title: func(r *Request) string {
+				if r.signs&signProxy != 0 {
+					return "The request is answered, and the far side holds another connection in its place."
+				}
+				return "The request is answered, and never arrives at the far side."
+			},
+			reading: reads("a device on the way answers for the server: a proxy, a SYN proxy or a firewall that resets. The handshake says nothing about the server, and the source that the server sees is that device's."),
+			next: func(_ *Result, r *Request) []string {
+				return []string{"find what ends connections to " + addrPort(r.Server) + ": a load balancer, an inspecting firewall, a service mesh; what matters there is its source, not the Pod's"}
+			},
+		},
+		{
+			code: codeSecond, severity: severityWorthALook,
+			match: func(r *Request) bool { return r.signs&signSecond != 0 && r.Far != nil },
+			title: func(r *Request) string {
+				return fmt.Sprintf("The source is translated a second time past the node: the far side sees %s.", r.Far.Addr)
+			},
+			reading: reads("a router, firewall or NAT gateway on the way changes the source: lists at the far side have to name that address"),
+			next:    reads(),
+		},
+		{
+			code: codeRewritten, severity: severityNote,
+			match:   func(r *Request) bool { return r.signs&signRewritten != 0 },
+			title:   say("A device on the way rewrites sequence numbers."),
+			reading: reads("firewalls do that (Cisco ASA by default). The two sides were joined by the rest, which is probable and not exact."),
+			next:    reads(),
 		},
 		{
 			code: codePodUnanswered, severity: severityTheTrouble,
@@ -254,7 +321,7 @@ func rules() []rule {
 		{
 			code: codePodAnswered, severity: severityNote,
 			match: func(r *Request) bool {
-				return left(r, PodSourced) && r.Far == nil && (r.Outcome == HandshakeCompleted || r.Outcome == Answered) && r.StoppedAt == StopNone
+				return left(r, PodSourced) && !r.farOnly() && (r.Outcome == HandshakeCompleted || r.Outcome == Answered) && r.StoppedAt == StopNone
 			},
 			title:   say("The Pod's packets leave with the Pod's own address, and are answered."),
 			reading: reads("the far side reaches the Pod range: no translation is needed for this destination"),
@@ -265,7 +332,25 @@ func rules() []rule {
 
 // unanswered tells whether nothing came back to a request, as seen near, in a capture that ran on long enough to say so.
 func (r *Request) unanswered() bool {
-	return r.Outcome == RequestOnly && r.Far == nil && r.StoppedAt == StopUnknown && !r.answerAtEgress() && !r.hasUnknown("outcome") && r.signs&signReplyOther == 0
+	return r.Outcome == RequestOnly && r.StoppedAt == StopUnknown && !r.farOnly() && !r.answerAtEgress() && !r.hasUnknown("outcome") && r.signs&signReplyOther == 0
+}
+
+// farOnly tells whether the request is known from a far capture alone.
+func (r *Request) farOnly() bool {
+	return r.Far != nil && !slices.ContainsFunc(r.Legs, func(l Leg) bool { return l.Kind != LegFar })
+}
+
+// passedFar tells whether an answer passed the far capture point, and no router is known to have rejected it.
+func (r *Request) passedFar() bool {
+	return !slices.ContainsFunc(r.Frames, func(f FrameRef) bool { return f.Leg == LegFar && strings.HasPrefix(f.What, "ICMP ") })
+}
+
+// farSource is the source that the far side answers to.
+func farSource(r *Request) string {
+	if r.Far != nil {
+		return r.Far.Addr.String()
+	}
+	return sourceShown(r)
 }
 
 // passedOn tells whether the capture shows the request coming in and going out.
@@ -321,7 +406,7 @@ func hostRange(a wire.Addr) string {
 }
 
 // sign is a mark on a request that only the packets tell.
-type sign uint8
+type sign uint16
 
 const (
 	signClientReset sign = 1 << iota
@@ -329,6 +414,11 @@ const (
 	signStalled
 	signReplyOther // the answer came from another address
 	signOtherReply // it is that answer
+	signOtherNode  // its answer arrived at another node
+	signRewritten  // joined although the sequence numbers differ
+	signMiddlebox  // answered near, and the far side that would show it holds nothing, or another connection
+	signProxy      // the far side holds another connection with its payload
+	signSecond     // arrived with another source than it left the node with
 )
 
 // findings applies the rules, most severe first, and notes their codes at the requests.
@@ -700,7 +790,7 @@ func farSteps(_ *Result, r *Request) []string {
 		if u.Field == "stopped_at" && strings.HasPrefix(u.Settle, "capture at ") {
 			at, cmd, _ := strings.Cut(strings.TrimPrefix(u.Settle, "capture at "), ": ")
 			return []string{
-				"where does it stop? Capture at " + at + " at the same time:", "  " + cmd, "then, with the same facts:", "  srcproof analyze far.pcap --side far",
+				"where does it stop? Capture at " + at + " at the same time:", "  " + cmd, "then, with the same facts:", "  srcproof compare --near near.pcap --far far.pcap",
 			}
 		}
 	}
@@ -724,7 +814,7 @@ func remedies(r *Request) []string {
 
 // limits are sentences on what the result cannot carry.
 func limits(res *Result) []string {
-	var out []string
+	out := slices.Clone(res.stated)
 	if res.Facts.HasPodFacts() && len(res.Requests) > 0 && !slices.ContainsFunc(res.Requests, func(r Request) bool {
 		return r.Client.Role.Kind == cluster.RolePod || r.Server.Role.Kind == cluster.RolePod || r.Backend != nil && r.Backend.Role.Kind == cluster.RolePod
 	}) {

@@ -111,6 +111,8 @@ type dirState struct {
 	retrans     uint64
 	isn         uint32
 	ts          uint32 // timestamp value of the first packet
+	tsLast      uint32 // highest timestamp value
+	seqLow      uint32 // lowest sequence number sent
 	seqNext     uint32 // highest sequence number sent, plus one
 	ackMax      uint32 // highest acknowledgement sent
 	finSeq      uint32 // sequence number behind the FIN
@@ -222,18 +224,36 @@ type icmpError struct {
 type fingerprint struct {
 	time   int64
 	digest uint64 // TCP: sequence and acknowledgement; others: the longest payload digest that is known
-	short  uint64 // not TCP: the digest of the first 16 bytes, for partners of which less was captured; 0 if not known
+	mid    uint64 // of a payload: the digest of the first 64 bytes; 0 if not known
+	short  uint64 // of a payload: the digest of the first 16 bytes, for partners of which less was captured; 0 if not known
 	ts     uint32 // TCP: timestamp value; others: sequence number or TSN
 	size   uint32
 	next   uint32
 	ipid   uint16
+	kind   printKind
 	hasTS  bool
 	hasID  bool
 	from   uint8
 }
 
-// printsKept is how many first packets per direction leave a fingerprint.
-const printsKept = 4
+// printKind is what a fingerprint is of.
+type printKind uint8
+
+const (
+	printDatagram printKind = iota // a UDP datagram, an ICMP query or its answer, an SCTP packet
+	printSYN                       // a SYN: digest is its sequence number
+	printSYNACK                    // a SYN-ACK: digest is sequence and acknowledgement
+	printSegment                   // a segment of a connection whose opening is not in the capture: digest is sequence and acknowledgement
+	printData                      // the first TCP data of a direction: digest is of the payload
+)
+
+// printsKept is how many packets per direction leave a fingerprint; of datagrams, which have no sequence numbers that would
+// tell how they lie to each other, more are kept while the table is small.
+const (
+	printsKept          = 4
+	printsKeptDatagrams = 64
+	manyPrints          = 1 << 20
+)
 
 // DefaultMaxFlows is how many flows one capture's table holds before it lets go of the ones that say least. Flows seen in
 // one direction only may take an eighth of it, so that a flood of openings never fills the table.
@@ -252,7 +272,6 @@ type table struct {
 	letGo   uint64
 	orphans uint64 // ICMP errors about packets that are not in the capture
 
-	ifaces []ifaceSeen
 	cover  coverage
 	other  map[wire.Proto]uint64 // packets of protocols that are not judged
 	frags  uint64
@@ -261,8 +280,6 @@ type table struct {
 	cutPayloads bool
 	// lastTime is the latest packet time so far.
 	firstTime, lastTime int64
-	backwards           uint64
-	prevTime            int64
 }
 
 func newTable(maxFlows int) *table {
@@ -273,7 +290,7 @@ func newTable(maxFlows int) *table {
 		index: make(map[flowKey]ref), flows: make([]flow, 1, 1024), taps: make([]tap, 1, 1024), events: make([]event, 1, 4096),
 		prints: make([]fingerprint, 1), max: maxFlows, other: make(map[wire.Proto]uint64),
 		recent:    make([]recent, 1<<recentBits),
-		firstTime: wire.NoTime, lastTime: wire.NoTime, prevTime: wire.NoTime,
+		firstTime: wire.NoTime, lastTime: wire.NoTime,
 	}
 }
 
@@ -374,7 +391,6 @@ func (t *table) clock(p *wire.Packet) {
 	if p.Time > t.lastTime {
 		t.lastTime = p.Time
 	}
-	t.prevTime = p.Time
 }
 
 // begins tells whether a packet opens another exchange than the one its tuple had so far.

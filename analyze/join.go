@@ -382,6 +382,9 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 			for _, r := range c.flows {
 				for n := t.flows[r].prints.head; n != 0; n = t.prints[n].next {
 					fp := &t.prints[n]
+					if fp.kind != printDatagram && fp.kind != printSegment {
+						continue
+					}
 					k := packetKey{digest: fp.digest, size: fp.size, prot: f0.key.proto}
 					if f0.key.proto == wire.ProtoTCP || f0.key.proto == wire.ProtoSCTP || f0.key.query != 0 {
 						k.seq = fp.ts
@@ -598,7 +601,7 @@ func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size
 }
 
 func (fp *fingerprint) is(digest uint64, size uint32) bool {
-	return fp.size == size && (fp.digest == digest || fp.short == digest && digest != 0)
+	return (fp.kind == printDatagram || fp.kind == printSegment) && fp.size == size && (fp.digest == digest || fp.short == digest && digest != 0)
 }
 
 // mayTranslate tells whether one conversation can be the other behind a translation on this host: one of the two passes

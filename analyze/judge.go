@@ -23,6 +23,9 @@ type analysis struct {
 	thisNode         map[wire.Addr]bool
 	occurs           map[wire.Addr]seenAs // see occurrences
 
+	vlanPairs map[uint32]uint32   // see missingVLAN
+	byServer  map[serverKey][]int // see lookalike
+
 	chains   []chain
 	views    []*view   // one per chain
 	requests []Request // one per chain

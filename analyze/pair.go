@@ -1,6 +1,736 @@
 package analyze
 
-// PairOptions are what a person states of the far captures.
-type PairOptions struct{}
+import (
+	"cmp"
+	"slices"
 
-func pair(res *Result, near, far []*analysis, opt PairOptions) {}
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// Pairing joins each request of the near side with what the far side saw of it, by what translation and the way leave
+// alone (DESIGN section 7). Ports alone never join, IP IDs only beside something else, and where more than one partner
+// fits, nothing is joined. Clocks are not assumed to agree: times take part only once exact joins have shown how the far
+// clock lies to the near one.
+
+// PairOptions are what a person states of the far captures. The zero value states nothing.
+type PairOptions struct {
+	// FarOffset is how far the far clock is ahead of the near one, FarOffsetError by how much that may be wrong, both in
+	// nanoseconds. Valid iff HasFarOffset.
+	FarOffset, FarOffsetError int64
+	HasFarOffset              bool
+	// FarFrom and FarTo are when the far capture ran, in the near clock's time, nanoseconds UTC. Valid iff HasFarWindow.
+	FarFrom, FarTo int64
+	HasFarWindow   bool
+	FarHosts       []wire.Addr // addresses that the far capture point is on the way to
+	FarIsHost      bool        // the far capture was taken on the destination itself
+	FarIsPath      bool        // it was taken on the way
+}
+
+// pairing is one near capture held against one far capture.
+type pairing struct {
+	near, far *analysis
+	clock     clock
+	// sameSource: a joined request arrived with the source it left with, so that nothing translates it on the way.
+	// otherSource: one arrived with another.
+	sameSource, otherSource bool
+	joined                  int
+	same                    bool // the two are the same capture
+	swapped                 bool // the far capture shows packets earlier on their way than the near one
+}
+
+// partner is a far chain that a near request was joined with.
+type partner struct {
+	p          *pairing
+	chain      int // index into the far analysis
+	basis      []string
+	confidence Confidence
+	rewritten  bool // the sequence numbers differ: a firewall rewrites them
+}
+
+// pair joins the two sides and judges again where packets stop.
+func pair(res *Result, near, far []*analysis, opt PairOptions) {
+	partners := make([][][]partner, len(near))
+	all := make([][]*pairing, len(near))
+	for i, n := range near {
+		partners[i] = make([][]partner, len(n.views))
+		all[i] = make([]*pairing, len(far))
+		for j, f := range far {
+			all[i][j] = &pairing{near: n, far: f}
+		}
+	}
+	for j, f := range far {
+		ix := newFarIndex(f)
+		counts := payloadCounts(near)
+		// A far chain belongs to one near request: what two claim with equal right belongs to neither.
+		type claim struct {
+			near, request int
+			partner
+		}
+		claims := make(map[int][]claim)
+		for i, n := range near {
+			for k, v := range n.views {
+				if m, ok := ix.find(n, v, counts); ok {
+					m.p = all[i][j]
+					claims[m.chain] = append(claims[m.chain], claim{i, k, m})
+				}
+			}
+		}
+		for _, cs := range claims {
+			best := cs
+			if exact := slices.DeleteFunc(slices.Clone(cs), func(c claim) bool { return c.confidence != Exact }); len(exact) > 0 {
+				best = exact
+			}
+			if len(best) == 1 {
+				c := best[0]
+				partners[c.near][c.request] = append(partners[c.near][c.request], c.partner)
+			}
+		}
+	}
+	claimed := make([]map[int]bool, len(far))
+	for j := range far {
+		claimed[j] = make(map[int]bool)
+	}
+	for i, n := range near {
+		for j, f := range far {
+			p := all[i][j]
+			p.measure(n, partners[i], opt)
+			for k := range n.views {
+				for _, m := range partners[i][k] {
+					if m.p == p {
+						claimed[j][m.chain] = true
+						p.joined++
+						p.compareSources(n.views[k], f.views[m.chain])
+					}
+				}
+			}
+		}
+	}
+	// What no fingerprint joins may still be the same request behind a device that rewrites sequence numbers.
+	for j := range far {
+		for i, n := range near {
+			joinRewritten(all[i][j], n, partners[i], claimed[j])
+		}
+	}
+	for i, n := range near {
+		for k := range n.views {
+			n.place(&n.requests[k], n.views[k], partners[i][k], all[i], claimed, far, opt)
+		}
+	}
+	answeredElsewhere(near)
+	describePairs(res, all, opt)
+	for j, f := range far {
+		f.keepOwn(claimed[j])
+	}
+}
+
+// keepOwn keeps of a far capture's requests those that no near one was joined with and whose sender is the cluster's: the
+// others are other clients' traffic, and are counted.
+func (a *analysis) keepOwn(claimed map[int]bool) {
+	kept := a.requests[:0]
+	others := uint64(0)
+	for k := range a.requests {
+		switch r := &a.requests[k]; {
+		case claimed[k]:
+		case oursAtAll(r.Client.Role.Kind):
+			kept = append(kept, *r)
+		default:
+			others++
+		}
+	}
+	a.requests = kept
+	if others > 0 {
+		a.info.Notes = append(a.info.Notes, plural(others, "request")+" of other clients: not listed")
+	}
+}
+
+// exit returns the flows at which a near request is nearest to the far side: its egress, else where no direction is
+// recorded, else the Pod's side.
+func (v *view) exit() *legState {
+	switch {
+	case v.egress != nil:
+		return v.egress
+	case v.plain != nil:
+		return v.plain
+	}
+	return v.pod
+}
+
+// prints calls visit for the fingerprints of the flows, with 0 for packets of the client and 1 for the server's.
+func (v *view) prints(flows []ref, visit func(fp *fingerprint, from int)) {
+	for _, x := range flows {
+		f := &v.t.flows[x]
+		client := v.clientSide(x)
+		for n := f.prints.head; n != 0; n = v.t.prints[n].next {
+			fp := &v.t.prints[n]
+			from := 1
+			if int(fp.from) == client {
+				from = 0
+			}
+			visit(fp, from)
+		}
+	}
+}
+
+// clientSide returns which side of a flow is the request's client.
+func (v *view) clientSide(x ref) int {
+	for i := range v.chain.convs {
+		if slices.Contains(v.chain.convs[i].flows, x) {
+			return v.chain.convs[i].client
+		}
+	}
+	return int(v.t.flows[x].client)
+}
+
+// flows returns all flows of the view.
+func (v *view) flows() []ref {
+	var out []ref
+	for i := range v.chain.convs {
+		out = append(out, v.chain.convs[i].flows...)
+	}
+	return out
+}
+
+// proto returns the request's protocol.
+func (v *view) proto() wire.Proto { return v.t.first(&v.chain.convs[0]).key.proto }
+
+// isn returns the client's initial sequence number (SCTP: initiate tag), if known.
+func (v *view) isn() (uint32, bool) {
+	for _, l := range v.legs() {
+		if l.client.flags&knowISN != 0 {
+			return l.client.isn, true
+		}
+	}
+	return 0, false
+}
+
+// endpoints returns the tuple with which the request leaves the near side.
+func (v *view) leaving() wire.Tuple {
+	l := v.exit()
+	x := l.flows[0]
+	return v.t.flows[x].key.tuple(v.clientSide(x))
+}
+
+// payloadKey is a datagram's payload, length, sequence number (echo, SCTP) and how much of the payload the digest covers.
+type payloadKey struct {
+	digest uint64
+	size   uint32
+	seq    uint32
+	proto  wire.Proto
+	from   uint8
+	level  uint8 // 0 the longest that was captured whole, 1 the first 64 bytes, 2 the first 16
+}
+
+// payloadKeys calls visit for the keys of one datagram, the longest digest first.
+func payloadKeys(fp *fingerprint, from int, proto wire.Proto, icmp bool, visit func(payloadKey)) {
+	if fp.kind != printDatagram || fp.size == 0 {
+		return
+	}
+	k := payloadKey{size: fp.size, proto: family(proto), from: uint8(from)}
+	if icmp || proto == wire.ProtoSCTP {
+		k.seq = fp.ts
+	}
+	for level, d := range [3]uint64{fp.digest, fp.mid, fp.short} {
+		if d == 0 || level > 0 && d == fp.digest && level == 2 && fp.mid == 0 {
+			continue
+		}
+		k.digest, k.level = d, uint8(level)
+		visit(k)
+	}
+}
+
+// family folds ICMP and ICMPv6: a translation between address families changes the type and not the payload.
+func family(p wire.Proto) wire.Proto {
+	if p == wire.ProtoICMP6 {
+		return wire.ProtoICMP
+	}
+	return p
+}
+
+// payloadCounts counts in how many near requests each payload occurs.
+func payloadCounts(near []*analysis) map[payloadKey]int32 {
+	counts := make(map[payloadKey]int32)
+	for _, n := range near {
+		countPayloads(n, counts)
+	}
+	return counts
+}
+
+func countPayloads(a *analysis, counts map[payloadKey]int32) {
+	for _, v := range a.views {
+		proto := v.proto()
+		if proto == wire.ProtoTCP {
+			continue
+		}
+		seen := make(map[payloadKey]bool)
+		v.prints(v.flows(), func(fp *fingerprint, from int) {
+			payloadKeys(fp, from, proto, proto.IsICMP(), func(k payloadKey) {
+				if !seen[k] {
+					seen[k] = true
+					counts[k]++
+				}
+			})
+		})
+	}
+}
+
+// farIndex finds a far capture's chains by what they have in common with a near request.
+type farIndex struct {
+	a         *analysis
+	byISN     map[isnKey][]int32
+	bySegment map[segmentKey][]int32
+	byPayload map[payloadKey][]int32
+	counts    map[payloadKey]int32
+}
+
+type isnKey struct {
+	isn   uint32
+	proto wire.Proto
+}
+
+// segmentKey is where in the sequence space a connection without opening lies, in windows of a megabyte.
+type segmentKey struct {
+	server wire.Addr
+	port   uint16
+	window uint32
+}
+
+const windowBits = 20
+
+func newFarIndex(a *analysis) *farIndex {
+	ix := &farIndex{
+		a: a, byISN: make(map[isnKey][]int32), bySegment: make(map[segmentKey][]int32), byPayload: make(map[payloadKey][]int32),
+		counts: make(map[payloadKey]int32),
+	}
+	countPayloads(a, ix.counts)
+	for i, v := range a.views {
+		proto := v.proto()
+		n := int32(i)
+		if proto == wire.ProtoTCP || proto == wire.ProtoSCTP {
+			if isn, ok := v.isn(); ok {
+				ix.byISN[isnKey{isn, proto}] = append(ix.byISN[isnKey{isn, proto}], n)
+			} else if proto == wire.ProtoTCP {
+				segmentKeys(v, func(k segmentKey) { ix.bySegment[k] = append(ix.bySegment[k], n) })
+			}
+			if proto == wire.ProtoTCP {
+				continue
+			}
+		}
+		v.prints(v.flows(), func(fp *fingerprint, from int) {
+			payloadKeys(fp, from, proto, proto.IsICMP(), func(k payloadKey) {
+				if l := ix.byPayload[k]; len(l) <= maxPartners && (len(l) == 0 || l[len(l)-1] != n) {
+					ix.byPayload[k] = append(l, n)
+				}
+			})
+		})
+	}
+	return ix
+}
+
+// segmentKeys calls visit for the windows that the client's sequence numbers lie in; long transfers are entered at their
+// ends only.
+func segmentKeys(v *view, visit func(segmentKey)) {
+	t := v.leaving()
+	l := v.exit()
+	d := &l.client
+	if d.flags&knowSeq == 0 {
+		return
+	}
+	k := segmentKey{server: t.Dst, port: t.DstPortOrEchoID}
+	low, high := d.seqLow>>windowBits, d.seqNext>>windowBits
+	const most = 64
+	for n, w := uint32(0), low; ; n, w = n+1, (w+1)&(1<<(32-windowBits)-1) {
+		k.window = w
+		visit(k)
+		if w == high {
+			return
+		}
+		if n == most {
+			k.window = high
+			visit(k)
+			return
+		}
+	}
+}
+
+// find returns the far chain that is the near request, if exactly one is.
+func (ix *farIndex) find(n *analysis, v *view, near map[payloadKey]int32) (partner, bool) {
+	var found []partner
+	add := func(m partner, ok bool) {
+		if ok && !slices.ContainsFunc(found, func(o partner) bool { return o.chain == m.chain && o.confidence >= m.confidence }) {
+			found = slices.DeleteFunc(found, func(o partner) bool { return o.chain == m.chain })
+			found = append(found, m)
+		}
+	}
+	proto := v.proto()
+	if isn, ok := v.isn(); ok && (proto == wire.ProtoTCP || proto == wire.ProtoSCTP) {
+		list := ix.byISN[isnKey{isn, proto}]
+		if len(list) > maxPartners {
+			list = ix.narrow(v, list)
+		}
+		for _, c := range list {
+			add(ix.opening(v, int(c)))
+		}
+	}
+	switch {
+	case proto == wire.ProtoTCP && len(found) == 0:
+		seen := make(map[int32]bool)
+		segmentKeys(v, func(k segmentKey) {
+			list := ix.bySegment[k]
+			if len(list) > maxPartners*4 {
+				return
+			}
+			for _, c := range list {
+				if !seen[c] {
+					seen[c] = true
+					add(ix.midstream(v, int(c)))
+				}
+			}
+		})
+	case proto != wire.ProtoTCP && len(found) == 0:
+		v.prints(v.flows(), func(fp *fingerprint, from int) {
+			matched := false
+			payloadKeys(fp, from, proto, proto.IsICMP(), func(k payloadKey) {
+				list := ix.byPayload[k]
+				if matched || len(list) == 0 || len(list) > maxPartners {
+					return // the longest digest that both sides hold decides
+				}
+				matched = true
+				for _, c := range list {
+					add(ix.datagram(v, int(c), k, fp, near[k] == 1 && ix.counts[k] == 1))
+				}
+			})
+		})
+	}
+	exact := slices.DeleteFunc(slices.Clone(found), func(m partner) bool { return m.confidence != Exact })
+	switch {
+	case len(exact) == 1:
+		return exact[0], true
+	case len(exact) == 0 && len(found) == 1:
+		return found[0], true
+	}
+	return partner{}, false
+}
+
+// narrow keeps of chains that share an ISN those that share timestamp value or IP ID, too: a crowd must not cost time.
+func (ix *farIndex) narrow(v *view, list []int32) []int32 {
+	var want []fingerprint
+	v.prints(v.exit().flows, func(fp *fingerprint, from int) {
+		if fp.kind == printSYN && from == 0 {
+			want = append(want, *fp)
+		}
+	})
+	var out []int32
+	const most = 4096
+	for _, c := range list[:min(len(list), most)] {
+		agree := false
+		far := ix.a.views[c]
+		far.prints(far.chain.convs[0].flows, func(fp *fingerprint, from int) {
+			for i := range want {
+				agree = agree || fp.kind == printSYN && from == 0 && fp.hasTS == want[i].hasTS && fp.ts == want[i].ts && fp.ipid == want[i].ipid
+			}
+		})
+		if agree {
+			out = append(out, c)
+		}
+		if len(out) > maxPartners {
+			return nil
+		}
+	}
+	return out
+}
+
+// opening compares two openings that share their ISN: any SYN of one that is a SYN of the other by timestamp value or IP
+// ID makes them one connection; where neither is there to compare, one end must be the same, and the join is probable.
+func (ix *farIndex) opening(v *view, c int) (partner, bool) {
+	far := ix.a.views[c]
+	m := partner{chain: c, basis: []string{"tcp isn"}}
+	if v.proto() == wire.ProtoSCTP {
+		m.basis[0], m.confidence = "sctp initiate tag", Exact
+		return m, true
+	}
+	comparable, ts, id := false, false, false
+	compare := func(kind printKind, side int) {
+		v.prints(v.exit().flows, func(x *fingerprint, from int) {
+			if x.kind != kind || from != side {
+				return
+			}
+			far.prints(far.flows(), func(y *fingerprint, from int) {
+				if y.kind != kind || from != side {
+					return
+				}
+				if x.hasTS && y.hasTS {
+					comparable = true
+					ts = ts || x.ts == y.ts
+				}
+				if x.hasID && y.hasID && x.ipid != 0 && y.ipid != 0 {
+					id = id || x.ipid == y.ipid && (!x.hasTS || !y.hasTS || x.ts == y.ts)
+				}
+			})
+		})
+	}
+	compare(printSYN, 0)
+	if !ts && !id {
+		compare(printSYNACK, 1)
+	}
+	if ts {
+		m.basis = append(m.basis, "timestamp value")
+	}
+	if id {
+		m.basis = append(m.basis, "ip id")
+	}
+	if ts || id {
+		m.confidence = Exact
+		return m, true
+	}
+	a, b := v.leaving(), far.leaving()
+	sameServer := a.Dst == b.Dst && a.DstPortOrEchoID == b.DstPortOrEchoID
+	sameClient := a.Src == b.Src && a.SrcPortOrEchoID == b.SrcPortOrEchoID
+	// Timestamps that differ: other transmissions of the SYN were captured on each side, or it is another connection.
+	return m, sameServer && (!comparable || sameClient)
+}
+
+// midstream compares two connections whose openings were not captured: both directions' sequence numbers and timestamp
+// values must overlap. The windows are small parts of the number space, which makes a chance agreement in all unlikely.
+func (ix *farIndex) midstream(v *view, c int) (partner, bool) {
+	far := ix.a.views[c]
+	a, b := v.leaving(), far.leaving()
+	if a.Dst != b.Dst || a.DstPortOrEchoID != b.DstPortOrEchoID {
+		return partner{}, false
+	}
+	x, y := v.exit(), far.exit()
+	m := partner{chain: c, basis: []string{"tcp sequence ranges"}}
+	agreed := 0
+	for side := range 2 {
+		d, e := &x.client, &y.client
+		if side == 1 {
+			d, e = &x.server, &y.server
+		}
+		if d.flags&e.flags&knowSeq != 0 {
+			if before(d.seqNext, e.seqLow) || before(e.seqNext, d.seqLow) {
+				return partner{}, false
+			}
+			agreed++
+		}
+		if d.flags&e.flags&knowTS != 0 {
+			if before(d.tsLast, e.ts) || before(e.tsLast, d.ts) {
+				return partner{}, false
+			}
+			if agreed < 2 {
+				agreed++
+			}
+			if !slices.Contains(m.basis, "timestamp values") {
+				m.basis = append(m.basis, "timestamp values")
+			}
+		}
+	}
+	if agreed < 2 {
+		return partner{}, false
+	}
+	if len(m.basis) == 2 {
+		m.confidence = Exact
+	}
+	return m, true
+}
+
+// datagram compares two exchanges that share one datagram's payload, length and sequence number.
+func (ix *farIndex) datagram(v *view, c int, k payloadKey, fp *fingerprint, unique bool) (partner, bool) {
+	far := ix.a.views[c]
+	m := partner{chain: c, basis: []string{"payload"}}
+	id, contradicts := false, false
+	far.prints(far.flows(), func(y *fingerprint, from int) {
+		if y.kind != printDatagram || from != int(k.from) || y.size != k.size || y.digest != k.digest && y.mid != k.digest && y.short != k.digest {
+			return
+		}
+		if fp.hasID && y.hasID && fp.ipid != 0 && y.ipid != 0 {
+			id = id || fp.ipid == y.ipid
+			contradicts = contradicts || fp.ipid != y.ipid
+		}
+	})
+	if id {
+		m.basis = append(m.basis, "ip id")
+	}
+	a, b := v.leaving(), far.leaving()
+	switch {
+	case id, unique:
+		m.confidence = Exact
+	case contradicts, a.Dst != b.Dst || a.DstPortOrEchoID != b.DstPortOrEchoID && !v.proto().IsICMP():
+		return partner{}, false
+	}
+	return m, true
+}
+
+// rewriteKey is what a device that rewrites sequence numbers leaves of an opening: the server with the SYN's timestamp
+// value, or, without timestamps, the whole tuple.
+type rewriteKey struct {
+	tuple wire.Tuple
+	ts    uint32
+	hasTS bool
+}
+
+// rewriteKeys returns the keys of an opening's SYNs.
+func rewriteKeys(v *view) []rewriteKey {
+	l := v.exit()
+	if v.proto() != wire.ProtoTCP || l.client.flags&sawSYN == 0 {
+		return nil
+	}
+	t := v.leaving()
+	var out []rewriteKey
+	v.prints(l.flows, func(fp *fingerprint, from int) {
+		k := rewriteKey{tuple: t}
+		if fp.kind != printSYN || from != 0 {
+			return
+		}
+		if fp.hasTS {
+			k = rewriteKey{tuple: wire.Tuple{Dst: t.Dst, DstPortOrEchoID: t.DstPortOrEchoID, Proto: t.Proto}, ts: fp.ts, hasTS: true}
+		}
+		if !slices.Contains(out, k) {
+			out = append(out, k)
+		}
+	})
+	return out
+}
+
+// joinRewritten joins openings whose sequence numbers differ and whose rest fits: the same timestamp value towards the same
+// server, or, without timestamps, the same tuple; at the same time by the measured clocks; and nobody else on either side.
+func joinRewritten(p *pairing, n *analysis, partners [][]partner, claimed map[int]bool) {
+	open := func(k int) bool {
+		return !slices.ContainsFunc(partners[k], func(m partner) bool { return m.p.far == p.far })
+	}
+	nearBy, farBy := make(map[rewriteKey][]int), make(map[rewriteKey][]int)
+	for k, v := range n.views {
+		if open(k) {
+			for _, key := range rewriteKeys(v) {
+				nearBy[key] = append(nearBy[key], k)
+			}
+		}
+	}
+	if len(nearBy) == 0 {
+		return
+	}
+	for c, far := range p.far.views {
+		if !claimed[c] {
+			for _, key := range rewriteKeys(far) {
+				farBy[key] = append(farBy[key], c)
+			}
+		}
+	}
+	// one returns the only member of the lists that fits, -1 if there is none or more than one.
+	one := func(keys []rewriteKey, lists map[rewriteKey][]int, fits func(int) bool) int {
+		found := -1
+		for _, key := range keys {
+			if len(lists[key]) > maxPartners {
+				return -1
+			}
+			for _, c := range lists[key] {
+				if c == found || !fits(c) {
+					continue
+				}
+				if found >= 0 {
+					return -1
+				}
+				found = c
+			}
+		}
+		return found
+	}
+	for k, v := range n.views {
+		if !open(k) {
+			continue
+		}
+		c := one(rewriteKeys(v), farBy, func(c int) bool { return !claimed[c] && p.mayBe(v, p.far.views[c]) })
+		if c < 0 {
+			continue
+		}
+		far := p.far.views[c]
+		if one(rewriteKeys(far), nearBy, func(k int) bool { return open(k) && p.mayBe(n.views[k], far) }) != k {
+			continue
+		}
+		claimed[c] = true
+		m := partner{p: p, chain: c, basis: []string{"tuple"}, confidence: Probable, rewritten: true}
+		if v.leaving() != far.leaving() {
+			m.basis = []string{"server"}
+		}
+		if rewriteKeys(v)[0].hasTS {
+			m.basis = append(m.basis, "timestamp value")
+		}
+		partners[k] = append(partners[k], m)
+		p.compareSources(v, far)
+	}
+}
+
+// mayBe tells whether, by the clocks, a far opening with other sequence numbers can be the near one.
+func (p *pairing) mayBe(v, far *view) bool {
+	x, y := v.exit(), far.exit()
+	lo, hi, known := p.clock.at(x.client.first)
+	if !known {
+		return rewriteKeys(v)[0].hasTS // without a clock a tuple alone may be an older connection's
+	}
+	const slack = 3_000_000_000 // SYNs lost on the way: the far side may see a later one first
+	return y.client.first >= x.client.first+lo-slack && y.client.first <= x.client.last+hi+slack
+}
+
+// compareSources notes whether a joined request arrived with the source it left with, and whether the two captures are
+// what they are said to be.
+func (p *pairing) compareSources(v, far *view) {
+	a, b := v.leaving(), far.leaving()
+	if a.Src == b.Src {
+		p.sameSource = true
+	} else {
+		p.otherSource = true
+	}
+	x, y := v.exit(), far.exit()
+	if x.client.flags&y.client.flags&knowTTL != 0 && y.client.ttl > x.client.ttl && a.Src == b.Src && v.pod == nil && far.pod != nil {
+		p.swapped = true
+	}
+	if far.pod != nil && far.egress != nil && far.pod.client.flags&knowTTL != 0 && ownTTL(far.pod.client.ttl) && v.pod == nil {
+		p.swapped = true
+	}
+}
+
+// answeredElsewhere finds requests whose answer reached another node than the one they left from.
+func answeredElsewhere(near []*analysis) {
+	if len(near) < 2 {
+		return
+	}
+	type arrival struct {
+		a    *analysis
+		view int
+	}
+	answers := make(map[wire.Tuple][]arrival)
+	for _, n := range near {
+		for k, v := range n.views {
+			for _, l := range v.legs() {
+				if l.server.packets > 0 && l.client.packets == 0 {
+					for _, x := range l.flows {
+						t := n.t.flows[x].key.tuple(v.clientSide(x))
+						answers[t] = append(answers[t], arrival{n, k})
+					}
+				}
+			}
+		}
+	}
+	for _, n := range near {
+		for k := range n.requests {
+			r := &n.requests[k]
+			if r.Outcome != RequestOnly || r.StoppedAt != StopUnknown && r.StoppedAt != StopReturn || r.Egress == nil {
+				continue
+			}
+			t := n.views[k].leaving()
+			at := slices.DeleteFunc(slices.Clone(answers[t]), func(x arrival) bool { return x.a == n })
+			if len(at) == 0 {
+				continue
+			}
+			r.clear("stopped_at")
+			r.StoppedAt = StopReturn
+			r.because("its answer arrived at another node's capture: %s", at[0].a.name())
+			r.signs |= signOtherNode
+		}
+	}
+}
+
+// name is how people know a capture.
+func (a *analysis) name() string { return cmp.Or(a.info.Label, a.info.File) }
+
+func (r *Request) clear(field string) {
+	r.Unknown = slices.DeleteFunc(r.Unknown, func(u Unknown) bool { return u.Field == field })
+}

@@ -22,6 +22,7 @@ type Result struct {
 	LeftOut int
 	Nearest []Request
 
+	stated   []string              // what the person stated of the far captures, as limits
 	answered map[answeredKey][]int // requests that were answered, for comparison; made by contrast
 }
 
@@ -41,11 +42,16 @@ type CaptureInfo struct {
 	LetGo       uint64   // flows that were let go for want of room; no absence is concluded from their capture
 	Transmitted uint64   // transmissions of the requests, copies of one packet and its two legs taken together
 	OneWay      bool     // every packet travels from one address, so a filter may have kept answers out
-	Notes       []string // what the analysis noticed: several copies per packet, times that run backwards, ...
+	Notes       []string // what the analysis noticed: errors without their packet, protocols that are not judged, ...
 	// InterfaceNames has, per Summary.Interfaces index, the name to show ("eth0", "if7"): the file's or --links'. Not escaped.
 	InterfaceNames []string
-	StatedFilter   string // --near-filter or --far-filter. Valid iff HasStated.
-	HasStated      bool
+	// ClockOffset is how far this (far) capture's clock is ahead of the near one, ClockError by how much that may be wrong,
+	// nanoseconds; ClockPairs joined packets show it, or ClockStated says that the person does. Valid iff HasOffset.
+	ClockOffset, ClockError int64
+	ClockPairs              int
+	HasOffset, ClockStated  bool
+	StatedFilter            string // --near-filter or --far-filter. Valid iff HasStated.
+	HasStated               bool
 }
 
 // Endpoint is one end of a request.

@@ -420,7 +420,7 @@ func (a *analysis) notSent(r *Request, v *view, c *chain, o outcomeAt) (gap, str
 	if g := a.runsOn(l.client.first, l.client.packets > 1); g != covered && !repliedByHost {
 		return g, "the capture ends too soon after the request"
 	}
-	m := missing{proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), dst: r.Server.Addr, sport: -1, dport: -1, dir: wire.DirOut, iface: -1, after: l.client.first}
+	m := missing{proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), dst: r.Server.Addr, sport: -1, dport: -1, dir: wire.DirOut, iface: -1, after: l.client.first, dstAs: asDestination}
 	if r.Tuple.Proto.HasPorts() {
 		m.dport = int(r.Tuple.DstPortOrEchoID)
 	}
@@ -492,6 +492,16 @@ func gapText(g gap) string {
 		return "nothing shows that the capture was taken on the node"
 	case gapNoFarCapture:
 		return "no far capture"
+	case gapWindow:
+		return "the far capture did not run at that moment"
+	case gapClock:
+		return "nothing shows how the two clocks lie to each other"
+	case gapPlace:
+		return "nothing shows that packets to this destination pass the far capture point"
+	case gapProxy:
+		return "the far capture holds another connection to the same server at the same time, with the same payload"
+	case gapAmbiguous:
+		return "the far capture holds something at the same time that may be it, and too little to tell"
 	case gapBetweenFiles:
 		return "at that moment nothing was captured: it lies between two files of the capture"
 	case covered:

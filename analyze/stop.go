@@ -185,7 +185,7 @@ func (a *analysis) nodeIn(r *Request, v *view) gap {
 	}
 	m := missing{
 		proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), src: r.Server.Addr, dst: r.Client.Addr, sport: -1, dport: -1, dir: wire.DirOut,
-		iface: a.podInterface(v.pod), after: v.egress.server.first,
+		iface: a.podInterface(v.pod), after: v.egress.server.first, srcAs: asSource, dstAs: asDestination,
 	}
 	if r.Tuple.Proto.HasPorts() {
 		m.sport, m.dport = int(r.Tuple.DstPortOrEchoID), int(r.Tuple.SrcPortOrEchoID)
@@ -236,7 +236,7 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 	case RequestOnly:
 		m := missing{
 			proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), src: r.Server.Addr, dst: r.Client.Addr, sport: -1, dport: -1, iface: -1,
-			dir: wire.DirOut, after: r.First,
+			dir: wire.DirOut, after: r.First, srcAs: asSource,
 		}
 		if r.Tuple.Proto.HasPorts() {
 			m.sport, m.dport = int(r.Tuple.DstPortOrEchoID), int(r.Tuple.SrcPortOrEchoID)

@@ -29,8 +29,15 @@ func (t *table) tcp(f *flow, from int, p *wire.Packet) {
 		d.flags |= blind
 		return
 	}
-	if p.Has(wire.KnowTS) && d.flags&knowTS == 0 {
-		d.ts, d.flags = p.TSVal, d.flags|knowTS
+	if p.Has(wire.KnowTS) {
+		if d.flags&knowTS == 0 {
+			d.ts, d.tsLast, d.flags = p.TSVal, p.TSVal, d.flags|knowTS
+		} else if before(d.tsLast, p.TSVal) {
+			d.tsLast = p.TSVal
+		}
+	}
+	if d.flags&knowSeq == 0 || before(p.Seq, d.seqLow) {
+		d.seqLow = p.Seq
 	}
 	size := p.PayloadLen
 	if !p.Has(wire.KnowPayload) {
@@ -101,6 +108,13 @@ func (t *table) synchronise(f *flow, from int, p *wire.Packet) {
 		d.stray, d.flags = p.Seq, d.flags|strayed // inside an open connection it opens nothing, unless it is answered: see begins
 		return
 	}
+	kind, digest := printSYN, uint64(p.Seq)
+	if p.Flags&wire.ACK != 0 {
+		kind, digest = printSYNACK, uint64(p.Seq)<<32|uint64(p.Ack)
+	}
+	t.keep(f, from, fingerprint{
+		time: p.Time, digest: digest, ts: p.TSVal, hasTS: p.Has(wire.KnowTS), ipid: p.IPID, hasID: p.Has(wire.KnowIPID), from: uint8(from), kind: kind,
+	})
 	if p.Flags&wire.ACK != 0 {
 		if d.flags&sawSYNACK == 0 {
 			t.note(f, from, p, evSYNACK, 'H')
@@ -144,6 +158,13 @@ func (t *table) payload(f *flow, from int, p *wire.Packet, size uint32) {
 	if d.flags&sawData == 0 {
 		t.note(f, from, p, evData, 'D')
 		d.flags |= sawData
+		if p.Has(wire.KnowDigest16) {
+			fp := fingerprint{time: p.Time, short: p.Digest16, size: size, from: uint8(from), kind: printData}
+			if p.Has(wire.KnowDigest64) {
+				fp.mid = p.Digest64
+			}
+			t.append(f, fp)
+		}
 	}
 	if again {
 		d.retrans++
@@ -323,7 +344,7 @@ func (t *table) datagram(f *flow, from int, p *wire.Packet) {
 func (t *table) printTCP(f *flow, from int, p *wire.Packet, size uint32) {
 	t.keep(f, from, fingerprint{
 		time: p.Time, digest: uint64(p.Seq)<<32 | uint64(p.Ack), size: size, ts: p.TSVal, hasTS: p.Has(wire.KnowTS),
-		ipid: p.IPID, hasID: p.Has(wire.KnowIPID), from: uint8(from),
+		ipid: p.IPID, hasID: p.Has(wire.KnowIPID), from: uint8(from), kind: printSegment,
 	})
 }
 
@@ -332,6 +353,9 @@ func (t *table) print(f *flow, from int, p *wire.Packet) {
 	fp := fingerprint{time: p.Time, size: p.PayloadLen, ipid: p.IPID, hasID: p.Has(wire.KnowIPID), from: uint8(from), ts: p.Seq, hasTS: p.Has(wire.KnowTransport)}
 	if p.Has(wire.KnowDigest16) {
 		fp.short = p.Digest16
+	}
+	if p.Has(wire.KnowDigest64) {
+		fp.mid = p.Digest64
 	}
 	switch {
 	case p.Has(wire.KnowDigestAll):
@@ -348,10 +372,14 @@ func (t *table) print(f *flow, from int, p *wire.Packet) {
 
 func (t *table) keep(f *flow, from int, fp fingerprint) {
 	d := &f.dir[from]
-	if d.prints >= printsKept {
+	if d.prints >= printsKept && (fp.kind != printDatagram || d.prints >= printsKeptDatagrams || len(t.prints) > manyPrints) {
 		return
 	}
 	d.prints++
+	t.append(f, fp)
+}
+
+func (t *table) append(f *flow, fp fingerprint) {
 	n := uint32(len(t.prints))
 	t.prints = append(t.prints, fp)
 	if f.prints.head == 0 {

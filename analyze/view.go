@@ -142,6 +142,17 @@ func mergeDir(to, d *dirState) {
 	if d.flags&knowSeq != 0 && (to.flags&knowSeq == 0 || before(to.seqNext, d.seqNext)) {
 		to.seqNext = d.seqNext
 	}
+	if d.flags&knowSeq != 0 && (to.flags&knowSeq == 0 || before(d.seqLow, to.seqLow)) {
+		to.seqLow = d.seqLow
+	}
+	if d.flags&knowTS != 0 {
+		if to.flags&knowTS == 0 || before(d.ts, to.ts) {
+			to.ts = d.ts
+		}
+		if to.flags&knowTS == 0 || before(to.tsLast, d.tsLast) {
+			to.tsLast = d.tsLast
+		}
+	}
 	if d.flags&sawFIN != 0 {
 		to.finSeq = d.finSeq
 	}
@@ -300,7 +311,6 @@ func (h *hostFacts) isPod(a wire.Addr, facts *cluster.Facts) bool {
 func (t *table) first(c *conversation) *flow { return &t.flows[c.flows[0]] }
 
 func (t *table) clientOf(c *conversation) wire.Addr { return t.first(c).key.end[c.client] }
-func (t *table) serverOf(c *conversation) wire.Addr { return t.first(c).key.end[1-c.client] }
 
 // newView sorts a chain's flows into legs.
 func newView(t *table, c *chain) *view {

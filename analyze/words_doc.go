@@ -127,7 +127,13 @@ func Words() []WordDoc {
 		{GroupUnknown, string(gapOpaque), "Something encrypted or undecoded left at that moment, and may have been the request.", "Capture outside the tunnel too, or stop other traffic in it while testing."},
 		{GroupUnknown, string(gapHost), "Nothing shows that the capturing host is the Pod's node.", "Give --links (ip -o link on the node), or a capture that holds other traffic of the node too."},
 		{GroupUnknown, string(gapPodSide), "The capture shows no outgoing packet on the Pod's interface, so that none went there proves nothing.", onTheNode},
-		{GroupUnknown, string(gapNoFarCapture), "There is no capture at the far side, and this one cannot tell where behind the node packets stop.", "Capture at the destination at the same time, and analyze it with --side far."},
+		{GroupUnknown, string(gapNoFarCapture), "There is no capture at the far side, and this one cannot tell where behind the node packets stop.", "Capture at the destination at the same time, and give both: srcproof compare --near near.pcap --far far.pcap."},
+
+		{GroupUnknown, string(gapWindow), "The far capture did not run at that moment, by the clocks as they were measured or stated.", "Capture at the far side while the request is made."},
+		{GroupUnknown, string(gapClock), "How the far clock lies to the near one is not known, so whether the far capture ran at that moment is not either.", "State it: --far-clock-offset DUR±ERR, or --far-window FROM/TO; or capture a request that both sides hold (a ping from the node)."},
+		{GroupUnknown, string(gapPlace), "No packet to this destination is in the far capture, so nothing shows that such packets pass there.", "State it: --far-host IP, if the far capture was taken where packets to it pass."},
+		{GroupUnknown, string(gapProxy), "The far capture holds another connection to the same server at the same time, with the same payload: something on the way may end connections.", "Find the proxy, or capture before it."},
+		{GroupUnknown, "sides-not-as-stated", "The near and the far capture are the same, or look swapped.", "Give the node's capture with --near and the destination's with --far."},
 
 		{GroupUnknown, "odd-reply", "What answered the opening is neither a SYN-ACK nor a reset.", "Look at the packets (tcpdump -nr FILE)."},
 		{GroupUnknown, "delivered-on-this-node", "Delivered on this node or to neighbours on the link; whether the receiver got it is not covered.", ""},

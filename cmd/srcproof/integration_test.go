@@ -87,27 +87,76 @@ func TestIntegrationAnalyze(t *testing.T) {
 			}
 			facts := factsOf(t, slices.Concat(r.facts, factFlagsOnly(w.flags)))
 			res := analyzeBytes(t, r.captures[file].pcap, side, facts)
-			sel, err := analyze.ParseSelector(w.request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			found := 0
-			for i := range res.Requests {
-				if !sel.Match(&res.Requests[i]) {
-					continue
-				}
-				found++
-				if err := w.agrees(&res.Requests[i]); err != nil {
-					t.Errorf("%s, %s.pcap, %s: %v", name, file, res.Requests[i].Tuple, err)
-				}
-			}
-			if found == 0 {
-				t.Errorf("%s, %s.pcap: no request %s", name, file, w.request)
-			}
+			checkWant(t, name+", "+file+".pcap", w, res)
 			checked++
 		}
 	}
 	t.Logf("%d verdicts checked in %d situations", checked, len(results))
+}
+
+// TestIntegrationCompare holds the node's capture against the far host's, in every situation.
+func TestIntegrationCompare(t *testing.T) {
+	results := labCaptures(t)
+	checked := 0
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		r := results[name]
+		for _, w := range r.want {
+			if w.near == "" || w.far == "" {
+				continue
+			}
+			facts := factsOf(t, slices.Concat(r.facts, factFlagsOnly(w.flags)))
+			where := name + ", " + w.near + " and " + w.far
+			near, far := r.captures[w.near].pcap, r.captures[w.far].pcap
+			checkWant(t, where+", stated to have no far filter", w, comparePair(t, near, far, facts, analyze.PairOptions{}, true))
+			if len(w.stoppedAt) > 0 {
+				// Without that word the place is what it was, or unknown.
+				w.stoppedAt = append(slices.Clone(w.stoppedAt), "unknown")
+			}
+			checkWant(t, where, w, comparePair(t, near, far, facts, analyze.PairOptions{}, false))
+			checked++
+		}
+	}
+	t.Logf("%d verdicts checked in %d situations", checked, len(results))
+}
+
+// comparePair analyses a near and a far capture held in memory; noFarFilter states that the far one was taken without a filter.
+func comparePair(t *testing.T, near, far []byte, facts *cluster.Facts, opt analyze.PairOptions, noFarFilter bool) *analyze.Result {
+	t.Helper()
+	var inputs []analyze.Input
+	for side, pcap := range map[wire.Side][]byte{wire.SideNear: near, wire.SideFar: far} {
+		r, err := capture.NewReader(bytes.NewReader(pcap), side.String(), capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs = append(inputs, analyze.Input{File: side.String(), Side: side, Source: r, HasStated: noFarFilter && side == wire.SideFar})
+	}
+	res, err := analyze.Run(inputs, facts, analyze.Options{Pair: opt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// checkWant holds all requests that a verdict is about against it.
+func checkWant(t *testing.T, where string, w labWant, res *analyze.Result) {
+	t.Helper()
+	sel, err := analyze.ParseSelector(w.request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for i := range res.Requests {
+		if !sel.Match(&res.Requests[i]) {
+			continue
+		}
+		found++
+		if err := w.agrees(&res.Requests[i]); err != nil {
+			t.Errorf("%s, %s: %v", where, res.Requests[i].Tuple, err)
+		}
+	}
+	if found == 0 {
+		t.Errorf("%s: no request %s", where, w.request)
+	}
 }
 
 // factFlagsOnly leaves out flags that are not facts.

@@ -1,0 +1,141 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Far times minus near times of joined packets bound the far clock's offset: a packet from the client was seen near first,
+// so its difference is offset plus delay; a packet from the server was seen far first, so its difference is offset minus
+// delay. Delays are never negative: the smallest of the first kind is an upper bound, the largest of the second a lower
+// one. Where bounds cross, a clock was set, or drifts, and the bounds begin anew.
+
+// clock is how the far clock lies to the near one, in nanoseconds, per stretch of near time.
+type clock struct {
+	stretches []stretch
+	stated    bool // by the person, not measured
+}
+
+// stretch is the bounds from a near time on.
+type stretch struct {
+	from          int64
+	lower, upper  int64
+	hasLow, hasUp bool
+	pairs         int
+}
+
+// sample is one joined packet.
+type sample struct {
+	near, diff int64
+	fromServer bool
+}
+
+// measure makes the clock of a pairing from its exact joins, or takes the stated one.
+func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
+	var samples []sample
+	for k, v := range n.views {
+		for _, m := range partners[k] {
+			if m.p == p && m.confidence == Exact && len(samples) < 1<<20 {
+				samples = append(samples, samplesOf(v, p.far.views[m.chain])...)
+			}
+		}
+	}
+	slices.SortFunc(samples, func(a, b sample) int {
+		return cmp.Or(cmp.Compare(a.near, b.near), cmp.Compare(a.diff, b.diff))
+	})
+	p.same = len(samples) > 1 && !slices.ContainsFunc(samples, func(s sample) bool { return s.diff != 0 })
+	// Bounds may cross by what two clocks of one host differ: captures stamp a packet at different places in the kernel.
+	const tolerance = 50_000
+	for _, s := range samples {
+		if len(p.clock.stretches) == 0 {
+			p.clock.stretches = append(p.clock.stretches, stretch{from: s.near})
+		}
+		c := &p.clock.stretches[len(p.clock.stretches)-1]
+		crosses := s.fromServer && c.hasUp && s.diff > c.upper+tolerance || !s.fromServer && c.hasLow && s.diff < c.lower-tolerance
+		if crosses && len(p.clock.stretches) < maxStretches {
+			p.clock.stretches = append(p.clock.stretches, stretch{from: s.near})
+			c = &p.clock.stretches[len(p.clock.stretches)-1]
+		}
+		c.pairs++
+		switch {
+		case s.fromServer && (!c.hasLow || s.diff > c.lower):
+			c.lower, c.hasLow = s.diff, true
+		case !s.fromServer && (!c.hasUp || s.diff < c.upper):
+			c.upper, c.hasUp = s.diff, true
+		}
+	}
+	if len(samples) == 0 && opt.HasFarOffset {
+		p.clock.stated = true
+		p.clock.stretches = []stretch{{
+			from: -1 << 62, lower: opt.FarOffset - opt.FarOffsetError, upper: opt.FarOffset + opt.FarOffsetError, hasLow: true, hasUp: true,
+		}}
+	}
+}
+
+const maxStretches = 1000
+
+// at returns the bounds of far minus near at a near time; known is false where one bound is missing.
+func (c *clock) at(near int64) (lower, upper int64, known bool) {
+	i, _ := slices.BinarySearchFunc(c.stretches, near, func(s stretch, t int64) int { return cmp.Compare(s.from, t) })
+	if i == len(c.stretches) || i > 0 && c.stretches[i].from > near {
+		i--
+	}
+	if i < 0 {
+		return 0, 0, false
+	}
+	s := &c.stretches[i]
+	if !s.hasLow || !s.hasUp {
+		return 0, 0, false
+	}
+	return min(s.lower, s.upper), max(s.lower, s.upper), true
+}
+
+// samplesOf pairs the packets of a joined request whose times both captures have.
+func samplesOf(v, far *view) []sample {
+	type key struct {
+		payloadKey
+		kind printKind
+		ipid uint16
+	}
+	proto := v.proto()
+	keyOf := func(fp *fingerprint, from int) (key, bool) {
+		k := key{kind: fp.kind, ipid: fp.ipid}
+		k.from, k.size = uint8(from), fp.size
+		switch fp.kind {
+		case printSYN, printSYNACK, printSegment:
+			k.digest, k.seq = fp.digest, fp.ts
+			return k, true
+		case printDatagram:
+			if fp.short == 0 {
+				return k, fp.ipid != 0
+			}
+			k.digest = fp.short
+			if proto.IsICMP() {
+				k.seq = fp.ts
+			}
+			return k, true
+		case printData:
+		}
+		return k, false
+	}
+	times := make(map[key][]int64)
+	far.prints(far.flows(), func(fp *fingerprint, from int) {
+		if k, ok := keyOf(fp, from); ok {
+			times[k] = append(times[k], fp.time)
+		}
+	})
+	var out []sample
+	seen := make(map[key]int)
+	v.prints(v.exit().flows, func(fp *fingerprint, from int) {
+		k, ok := keyOf(fp, from)
+		if !ok {
+			return
+		}
+		seen[k]++
+		// A key that occurs more than once on either side names no single packet.
+		if ts := times[k]; len(ts) == 1 && seen[k] == 1 {
+			out = append(out, sample{near: fp.time, diff: ts[0] - fp.time, fromServer: from == 1})
+		}
+	})
+	return out
+}

@@ -1,0 +1,545 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// place judges again where a request's packets stop, now that the far side is known (DESIGN section 6). Absence at the far
+// side is claimed only where the far capture covers it: window, clock, filter, place and wholeness.
+func (a *analysis) place(r *Request, v *view, partners []partner, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
+	for _, m := range partners {
+		a.attach(r, v, m)
+	}
+	if r.Way == Inbound || r.Way == WayLocal || r.Source == SourceLocal || r.Source == NotSent || r.StoppedAt == StopNodeOut || r.StoppedAt == StopNodeIn {
+		return
+	}
+	for _, p := range pairings {
+		if p.same || p.swapped {
+			text := "the near and the far capture are the same: nothing is known of the far side"
+			if p.swapped {
+				text = "the captures look swapped: the far one shows packets before the near one does"
+			}
+			r.StoppedAt = StopUnknown
+			r.clear("stopped_at")
+			r.unknown("stopped_at", "sides-not-as-stated", text, "give the node's capture with --near and the destination's with --far")
+			return
+		}
+	}
+	if len(partners) > 0 {
+		a.placeJoined(r, v, partners)
+		return
+	}
+	a.placeAbsent(r, v, pairings, claimed, far, opt)
+}
+
+// attach adds what the far side saw to the request.
+func (a *analysis) attach(r *Request, v *view, m partner) {
+	f := m.p.far
+	o := &f.requests[m.chain]
+	fv := f.views[m.chain]
+	arrived := fv.leaving()
+	if len(fv.chain.convs) > 1 {
+		arrived = f.t.first(&fv.chain.convs[0]).key.tuple(fv.chain.convs[0].client)
+	}
+	role := func(addr wire.Addr) cluster.Role { return a.role(addr) }
+	src := Endpoint{Addr: arrived.Src, Port: arrived.SrcPortOrEchoID, HasPort: arrived.Proto.HasPorts(), Role: role(arrived.Src)}
+	dst := Endpoint{Addr: arrived.Dst, Port: arrived.DstPortOrEchoID, HasPort: arrived.Proto.HasPorts(), Role: role(arrived.Dst)}
+	if r.Far == nil {
+		r.Far, r.FarServer = &src, &dst
+	}
+	for _, l := range o.Legs {
+		l.Kind = LegFar
+		r.Legs = append(r.Legs, l)
+	}
+	for _, fr := range o.Frames {
+		if len(r.Frames) >= 2*maxFrames {
+			break
+		}
+		fr.Leg = LegFar
+		r.Frames = append(r.Frames, fr)
+	}
+	sortFrames(r.Frames)
+	from := "egress"
+	if v.egress == nil {
+		from = "pod"
+	}
+	r.Joins = append(r.Joins, Join{From: from, To: "far", Basis: m.basis, Confidence: m.confidence})
+	if m.rewritten {
+		r.signs |= signRewritten
+	}
+	left := v.leaving()
+	if arrived.Src != left.Src {
+		r.signs |= signSecond
+	}
+	if r.Source == SourceUnknown && v.egress == nil && v.pod != nil && r.Client.Role.Kind == cluster.RolePod {
+		// The Pod's side and the far side, and nothing in between: the address that arrived is the one that left, or was
+		// changed on the way; a node address can only be the node's doing.
+		switch {
+		case arrived.Src == r.Client.Addr:
+			r.clear("source")
+			r.set(PodSourced, BasisFar, "sent by the Pod and arrived with its own address %s", arrived.Src)
+		case src.Role.Kind == cluster.RoleNode:
+			r.clear("source")
+			r.set(NodeSNATed, BasisFar, "sent by the Pod %s and arrived as %s, %s", r.Client.Addr, arrived.Src, nodeWords(src.Role))
+		default:
+		}
+	}
+}
+
+// placeJoined: the far side saw the request.
+func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
+	var answered, rejectedReply *partner
+	for i := range partners {
+		m := &partners[i]
+		for _, l := range m.p.far.views[m.chain].legs() {
+			if l.server.packets > 0 && answered == nil {
+				answered = m
+			}
+			if l.replyRejected != nil && rejectedReply == nil {
+				rejectedReply = m
+			}
+		}
+	}
+	switch r.Outcome {
+	case RequestOnly:
+		switch {
+		case r.answerAtEgress():
+			return // what came back to the node is judged there
+		case rejectedReply != nil:
+			e := rejectedReply.p.far.rejection(rejectedReply.chain)
+			r.clear("stopped_at")
+			r.StoppedAt = StopReturn
+			r.because("%s rejected the far host's answer on its way back: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
+		case answered != nil:
+			a.placeReturn(r, v, answered)
+		default:
+			a.placeFar(r, v, partners)
+		}
+	case Rejected:
+		if r.StoppedAt == StopUnknown && answered == nil && r.rejectedByServer() {
+			r.clear("stopped_at")
+			r.StoppedAt = StopNone
+		}
+	default:
+	}
+}
+
+func (a *analysis) rejection(chain int) *icmpError {
+	for _, l := range a.views[chain].legs() {
+		if l.replyRejected != nil {
+			return l.replyRejected
+		}
+	}
+	return nil
+}
+
+// placeReturn: the far side answered, and the node's capture does not hold the answer.
+func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
+	r.clear("stopped_at")
+	if v.exit() == v.pod || v.inside {
+		r.unknown("stopped_at", gapInterfaces, "the far side answered; the near capture does not show the node's egress, so whether the answer reached the node is not known", a.captureHint(r))
+		return
+	}
+	t := v.leaving()
+	reply := missing{
+		proto: t.Proto, v6: !t.Dst.Is4(), src: t.Dst, dst: t.Src, sport: -1, dport: -1, dir: wire.DirIn, iface: a.legInterface(v.exit()),
+		after: v.exit().client.first, srcAs: asSource,
+	}
+	if t.Proto.HasPorts() {
+		reply.sport, reply.dport = int(t.DstPortOrEchoID), int(t.SrcPortOrEchoID)
+	}
+	g := a.absent(&reply)
+	if g == covered {
+		g = a.runsOn(v.exit().client.first, v.exit().client.packets > 1)
+	}
+	if g != covered {
+		r.unknown("stopped_at", g, "the far side answered; that the answer did not reach the node is not covered: "+gapText(g), a.settle(g, r))
+		return
+	}
+	r.StoppedAt = StopReturn
+	r.because("the far side answered (%s), and no answer reached the node", plural(m.p.far.requests[m.chain].RepliesSeen, "packet"))
+}
+
+// placeFar: the request passed the far capture point, and no answer passed it.
+func (a *analysis) placeFar(r *Request, v *view, partners []partner) {
+	r.clear("stopped_at")
+	first := gap("")
+	for i := range partners {
+		m := &partners[i]
+		f := m.p.far
+		fv := f.views[m.chain]
+		if vlan, other := f.missingVLAN(fv); other != 0 {
+			r.StoppedAt = StopBetween
+			r.because("seen on VLAN %d at the far capture point and not on VLAN %d, to which others are passed on", vlan, other)
+			return
+		}
+		t := fv.leaving()
+		reply := missing{
+			proto: t.Proto, v6: !t.Dst.Is4(), src: t.Dst, dst: t.Src, sport: -1, dport: -1, iface: f.legInterface(fv.exit()),
+			after: fv.exit().client.first, srcAs: asSource,
+		}
+		if t.Proto.HasPorts() {
+			reply.sport, reply.dport = int(t.DstPortOrEchoID), int(t.SrcPortOrEchoID)
+		}
+		if fv.pod != nil || fv.egress != nil {
+			reply.dir = wire.DirOut
+			reply.iface = -1
+		}
+		g := f.absent(&reply)
+		if g == covered {
+			g = f.runsOn(fv.exit().client.first, fv.exit().client.packets > 1)
+		}
+		if g == covered {
+			r.StoppedAt = StopFar
+			r.because("%s arrived at the far capture point (%s) and nothing came back past it", plural(f.requests[m.chain].RequestsSent, "packet"), f.name())
+			return
+		}
+		if first == covered {
+			first = g
+		}
+	}
+	r.unknown("stopped_at", first, "it arrived at the far capture point; that nothing came back past it is not covered: "+gapText(first), partners[0].p.far.settle(first, r))
+}
+
+// legInterface returns the one interface at which a leg was seen where the capture records no direction, -1 otherwise.
+func (a *analysis) legInterface(l *legState) int {
+	for _, x := range l.flows {
+		if a.t.flows[x].key.place < placeInterface {
+			return -1
+		}
+	}
+	return a.podInterface(l)
+}
+
+// missingVLAN tells of a request seen on one VLAN whether others that were seen on it were seen on a second one, too: the
+// two sides of a firewall, at a mirror port. Both are 0 if not.
+func (a *analysis) missingVLAN(v *view) (seen, missing uint32) {
+	if a.vlanPairs == nil {
+		a.vlanPairs = make(map[uint32]uint32)
+		for _, o := range a.views {
+			vlans := o.vlans()
+			if len(vlans) == 2 {
+				a.vlanPairs[vlans[0]] = vlans[1]
+				a.vlanPairs[vlans[1]] = vlans[0]
+			}
+		}
+	}
+	vlans := v.vlans()
+	if len(vlans) != 1 || a.sum.damaged || a.sum.HasDropped && a.sum.Dropped > 0 {
+		return 0, 0
+	}
+	if other, ok := a.vlanPairs[vlans[0]]; ok {
+		return vlans[0], other
+	}
+	return 0, 0
+}
+
+// vlans returns the VLANs on which packets from the client were seen, in order of time.
+func (v *view) vlans() []uint32 {
+	var out []uint32
+	for _, x := range v.flows() {
+		f := &v.t.flows[x]
+		if f.dir[v.clientSide(x)].packets > 0 && !slices.Contains(out, f.key.vlan) {
+			out = append(out, f.key.vlan)
+		}
+	}
+	return out
+}
+
+// placeAbsent: no far capture holds the request.
+func (a *analysis) placeAbsent(r *Request, v *view, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
+	answered := r.Outcome == HandshakeCompleted || r.Outcome == Answered || r.Outcome == Refused
+	if !answered && r.Outcome != RequestOnly || v.egress == nil && (v.plain == nil || v.plain.client.flags&knowTTL == 0 || ownTTL(v.plain.client.ttl) && r.Source != NodeOwn) {
+		return // what the near side says of it stands: it has not been shown to leave
+	}
+	if r.Outcome == RequestOnly && r.answerAtEgress() {
+		return
+	}
+	var first gap
+	settle := ""
+	for j, p := range pairings {
+		g, how, hint := a.farAbsence(r, v, p, claimed[j], opt)
+		if g == covered {
+			r.clear("stopped_at")
+			r.StoppedAt = StopBetween
+			r.because("left the node, and the far capture (%s), which covers it, holds nothing of it", far[j].name())
+			if answered {
+				r.signs |= signMiddlebox
+			}
+			if how != "" {
+				r.unknown("stopped_at", "clock-not-aligned", how, "--far-clock-offset DUR±ERR, or a request that both captures hold")
+			}
+			return
+		}
+		if g == gapProxy && answered {
+			r.StoppedAt = StopNone
+			r.signs |= signMiddlebox | signProxy
+			r.because("the far capture holds another connection with the same payload at the same time: something on the way ends connections")
+			return
+		}
+		if first == covered {
+			first, settle = g, hint
+		}
+	}
+	if answered {
+		return // it completed; that the far side did not see it is not covered, so the near side's word stands
+	}
+	r.clear("stopped_at")
+	r.unknown("stopped_at", first, "it is not in the far capture, and that it did not arrive is not covered: "+gapText(first), settle)
+}
+
+// Reasons for which a request's absence from a far capture is not covered.
+const (
+	gapWindow    gap = "outside-far-window"
+	gapClock     gap = "clock-not-aligned"
+	gapPlace     gap = "far-place-not-known"
+	gapProxy     gap = "other-connection"
+	gapAmbiguous gap = "join-ambiguous"
+)
+
+// farAbsence tells whether the far capture would hold the request if it had passed there. how is the doubt that remains.
+func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]bool, opt PairOptions) (g gap, how, settle string) {
+	f := p.far
+	t := v.leaving()
+	occurs := f.occurrences()
+	if occurs[t.Dst] == 0 && !slices.Contains(opt.FarHosts, t.Dst) {
+		return gapPlace, "", "--far-host " + t.Dst.String() + " if the far capture was taken where packets to it pass"
+	}
+	// Window and clock.
+	l := v.exit()
+	from, to := f.sum.First, f.sum.Last
+	lower, upper, known := p.clock.at(l.client.first)
+	switch {
+	case l.client.first == wire.NoTime || from == wire.NoTime || to == wire.NoTime:
+		return gapNoTime, "", "--far-window FROM/TO, when the far capture ran"
+	case opt.HasFarWindow && !known:
+		if l.client.first < opt.FarFrom || l.client.first > opt.FarTo {
+			return gapWindow, "", "a far capture that runs while the request is made"
+		}
+		lower, upper = -1<<61, 1<<61 // the stated window has settled it; by the far clock it may be any time
+	case known:
+		if !covers(l, from-upper, to-lower) {
+			return gapWindow, "", "a far capture that runs while the request is made"
+		}
+	case len(p.clock.stretches) > 0 && p.joined > 0:
+		return gapClock, "", "--far-clock-offset DUR±ERR: the packets that both captures hold bound it on one side only"
+	default:
+		if from > l.client.first || to < l.client.last {
+			return gapClock, "", "--far-clock-offset DUR±ERR or --far-window FROM/TO"
+		}
+		how = "nothing in common shows how the two clocks lie to each other; by both clocks as they are the far capture ran all the time"
+		lower, upper = -1_000_000_000, 1_000_000_000
+	}
+	// Something at the far side that may be it, joined with nothing.
+	if g := a.lookalike(v, f, claimed, lower, upper); g != covered {
+		return g, "", "a capture before the device that changes it"
+	}
+	m := missing{proto: t.Proto, v6: !t.Dst.Is4(), dst: t.Dst, sport: -1, dport: -1, dir: wire.DirIn, iface: -1, after: l.client.first + lower, far: true}
+	if p.sameSource && !p.otherSource {
+		m.src = t.Src // what is joined shows that nothing translates on the way
+	}
+	if t.Proto.HasPorts() {
+		m.dport = int(t.DstPortOrEchoID)
+	}
+	if len(f.sum.Interfaces) == 1 {
+		m.iface = 0
+	}
+	if f.common.oneDir && f.common.dir == wire.DirUnknown {
+		m.dir = wire.DirUnknown
+	}
+	if g := f.absent(&m); g != covered {
+		return g, "", f.settle(g, r)
+	}
+	return covered, how, ""
+}
+
+// covers tells whether at least one of the client's packets at this leg lies in a window of near time.
+func covers(l *legState, from, to int64) bool {
+	for i := range l.events {
+		switch e := &l.events[i]; e.kind {
+		case evSYN, evSYNAgain, evRequest, evInit:
+			if e.from == 0 && e.time >= from && e.time <= to {
+				return true
+			}
+		default:
+		}
+	}
+	return l.client.first >= from && l.client.first <= to
+}
+
+// lookalike finds a far chain towards the same server, at the same time, that nothing was joined with.
+func (a *analysis) lookalike(v *view, f *analysis, claimed map[int]bool, lower, upper int64) gap {
+	if f.byServer == nil {
+		f.byServer = make(map[serverKey][]int)
+		for c, o := range f.views {
+			t := o.leaving()
+			k := serverKey{t.Dst, t.Proto, 0}
+			if t.Proto.HasPorts() {
+				k.port = t.DstPortOrEchoID
+			}
+			f.byServer[k] = append(f.byServer[k], c)
+		}
+	}
+	t := v.leaving()
+	k := serverKey{t.Dst, t.Proto, 0}
+	if t.Proto.HasPorts() {
+		k.port = t.DstPortOrEchoID
+	}
+	l := v.exit()
+	const slack = 1_000_000_000
+	checked := 0
+	for _, c := range f.byServer[k] {
+		if claimed[c] {
+			continue
+		}
+		if checked++; checked > 256 {
+			return gapAmbiguous
+		}
+		o := f.views[c]
+		y := o.exit()
+		if y.client.packets == 0 || y.client.first > l.client.last+upper+slack || y.client.last < l.client.first+lower-slack {
+			continue
+		}
+		if samePayload(v, o) {
+			return gapProxy
+		}
+		if isn, ok := v.isn(); ok && t.Src == o.leaving().Src {
+			if other, ok := o.isn(); ok && other != isn && comparableTS(v, o) {
+				continue // another connection of the same source: its SYN carries another timestamp value
+			}
+		}
+		if t.Proto == wire.ProtoTCP && o.leaving().Src != t.Src && comparableTS(v, o) {
+			if r := &f.requests[c]; r.Client.Role.Kind != cluster.RoleNode && r.Client.Role.Kind != cluster.RolePod {
+				continue // another client's, by its timestamp value; a proxy's would carry the payload
+			}
+		}
+		return gapAmbiguous
+	}
+	return covered
+}
+
+type serverKey struct {
+	addr  wire.Addr
+	proto wire.Proto
+	port  uint16
+}
+
+// comparableTS tells whether both openings carry timestamps and none agrees.
+func comparableTS(v, o *view) bool {
+	both, agree := false, false
+	v.prints(v.exit().flows, func(x *fingerprint, from int) {
+		if x.kind != printSYN || from != 0 || !x.hasTS {
+			return
+		}
+		o.prints(o.exit().flows, func(y *fingerprint, from int) {
+			if y.kind == printSYN && from == 0 && y.hasTS {
+				both = true
+				agree = agree || x.ts == y.ts
+			}
+		})
+	})
+	return both && !agree
+}
+
+// samePayload tells whether the first data of both connections' clients is the same.
+func samePayload(v, o *view) bool {
+	same := false
+	v.prints(v.exit().flows, func(x *fingerprint, from int) {
+		if x.kind != printData || from != 0 {
+			return
+		}
+		o.prints(o.exit().flows, func(y *fingerprint, from int) {
+			if y.kind == printData && from == 0 {
+				same = same || x.mid != 0 && x.mid == y.mid || (x.mid == 0 || y.mid == 0) && x.short == y.short && x.size == y.size
+			}
+		})
+	})
+	return same
+}
+
+// describePairs notes what was measured and what was stated.
+func describePairs(res *Result, all [][]*pairing, opt PairOptions) {
+	for _, ps := range all {
+		for _, p := range ps {
+			info := p.far.info
+			if n := len(p.clock.stretches); n > 0 {
+				s := &p.clock.stretches[n-1]
+				if s.hasLow && s.hasUp && !info.HasOffset {
+					info.HasOffset = true
+					info.ClockOffset = (s.lower + s.upper) / 2
+					info.ClockError = max((s.upper-s.lower+1)/2, 0)
+					info.ClockPairs = s.pairs
+					info.ClockStated = p.clock.stated
+				}
+				if n > 1 {
+					info.Notes = append(info.Notes, p.clock.stepNote(p.near.name()))
+				}
+			}
+			switch {
+			case p.same:
+				info.Notes = append(info.Notes, fmt.Sprintf("it is the same capture as %s: every joined packet has the same time in both", p.near.name()))
+			case p.swapped:
+				info.Notes = append(info.Notes, fmt.Sprintf("it looks like the node's side: it shows packets before %s does; --near and --far may be swapped", p.near.name()))
+			case p.joined == 0:
+				info.Notes = append(info.Notes, fmt.Sprintf("nothing in it could be joined with %s: %s", p.near.name(), p.whyApart()))
+			}
+		}
+	}
+	if opt.HasFarWindow {
+		res.stated = append(res.stated, "stated: the far capture ran "+utcTime(opt.FarFrom)+"/"+utcTime(opt.FarTo)+" (--far-window)")
+	}
+	if opt.HasFarOffset {
+		res.stated = append(res.stated, fmt.Sprintf("stated: the far clock is %s ahead of the near one, ± %s (--far-clock-offset); used where no packet shows it", time.Duration(opt.FarOffset), time.Duration(opt.FarOffsetError)))
+	}
+	for _, h := range opt.FarHosts {
+		res.stated = append(res.stated, "stated: the far capture lies on the way to "+h.String()+" (--far-host)")
+	}
+	if opt.FarIsHost {
+		res.stated = append(res.stated, "stated: the far capture was taken on the destination itself (--far-is host)")
+	}
+	if opt.FarIsPath {
+		res.stated = append(res.stated, "stated: the far capture was taken on the way (--far-is path)")
+	}
+}
+
+func utcTime(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+// stepNote says that a clock was set or drifts.
+func (c *clock) stepNote(near string) string {
+	var largest int64
+	for i := 1; i < len(c.stretches); i++ {
+		a, b := &c.stretches[i-1], &c.stretches[i]
+		if a.hasLow && a.hasUp && b.hasLow && b.hasUp {
+			d := (b.lower+b.upper)/2 - (a.lower+a.upper)/2
+			if d < 0 {
+				d = -d
+			}
+			largest = max(largest, d)
+		}
+	}
+	return fmt.Sprintf("its clock and that of %s move against each other: %s, the largest %s; each request is compared by the offset of its time",
+		near, plural(uint64(len(c.stretches)-1), "step"), seconds(largest))
+}
+
+// whyApart says what two captures that share nothing most likely are.
+func (p *pairing) whyApart() string {
+	a, b := p.near.sum, p.far.sum
+	switch {
+	case p.far.t.firstTime == wire.NoTime:
+		return "it holds no packets"
+	case a.First != wire.NoTime && b.First != wire.NoTime && (a.Last < b.First || b.Last < a.First):
+		return fmt.Sprintf("by their clocks they ran at different times (%s apart)", seconds(max(b.First-a.Last, a.First-b.Last)))
+	}
+	occurs := p.far.occurrences()
+	for _, v := range p.near.views {
+		if occurs[v.leaving().Dst] != 0 {
+			return "it holds packets of the same servers, and none of the same requests"
+		}
+	}
+	return "no server of the near side occurs in it: it may be of another link, host or filter"
+}

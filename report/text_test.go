@@ -79,6 +79,7 @@ func TestGoldenText(t *testing.T) {
 		{"neighbours-all", neighbourly(before(t), 3), TextOptions{ShowAll: true}},
 		{"neighbours-only", neighbourly(empty(wire.Summary{Complete: true, Frames: 9}), 3), TextOptions{}},
 		{"far", far(t), TextOptions{}},
+		{"far-80", far(t), TextOptions{Width: 80}},
 		{"stopped", stopped(t), TextOptions{}},
 		{"none-matches", noneMatches(t), TextOptions{}},
 		{"filtered-all", empty(wire.Summary{Complete: true, Frames: 22, FilteredOut: 22, Notes: []string{"--filter tcp port 81 kept 0 of 22 packets"}}), TextOptions{}},
@@ -348,6 +349,15 @@ func TestPortsAreCounted(t *testing.T) {
 	got := string(text(t, New(res, tool), TextOptions{}))
 	if want := "172.16.0.13 (pod)  172.16.0.13       10.20.0.10, 21 ports tcp\n"; !strings.Contains(got, want) {
 		t.Errorf("no %q in\n%s", want, got)
+	}
+	for i := range maxRows + 1 {
+		r := res.Requests[i]
+		r.Client.Addr = wire.MustAddr("172.16.0.14")
+		res.Requests = append(res.Requests, r)
+	}
+	got = string(text(t, New(res, tool), TextOptions{}))
+	if want := "172.16.0.14 (pod)  172.16.0.13       10.20.0.10, 21 ports tcp\n"; !strings.Contains(got, want) {
+		t.Errorf("clients are not counted where ports can be: no %q in\n%s", want, got)
 	}
 	res.Requests = res.Requests[:12]
 	got = string(text(t, New(res, tool), TextOptions{}))

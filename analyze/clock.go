@@ -43,7 +43,6 @@ func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
 	slices.SortFunc(samples, func(a, b sample) int {
 		return cmp.Or(cmp.Compare(a.near, b.near), cmp.Compare(a.diff, b.diff))
 	})
-	p.same = len(samples) > 1 && !slices.ContainsFunc(samples, func(s sample) bool { return s.diff != 0 })
 	// Bounds may cross by what two clocks of one host differ: captures stamp a packet at different places in the kernel.
 	const tolerance = 50_000
 	for _, s := range samples {

@@ -245,6 +245,8 @@ func (s *summary) add(f *wire.Summary, damaged, isFirst bool) {
 	s.HasDropped = s.HasDropped && f.HasDropped
 	s.Dropped += f.Dropped
 	s.CutFrames += f.CutFrames
+	s.Frames += f.Frames
+	s.Bytes += f.Bytes
 	for i := range s.Skipped {
 		s.Skipped[i] += f.Skipped[i]
 	}

@@ -56,6 +56,7 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 		all[i] = make([]*pairing, len(far))
 		for j, f := range far {
 			all[i][j] = &pairing{near: n, far: f}
+			all[i][j].checkSides()
 		}
 	}
 	for j, f := range far {
@@ -119,19 +120,26 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 	answeredElsewhere(near)
 	describePairs(res, all, opt)
 	for j, f := range far {
-		f.keepOwn(claimed[j])
+		sound := slices.ContainsFunc(all, func(ps []*pairing) bool { return !ps[j].same && !ps[j].swapped })
+		f.keepOwn(claimed[j], sound)
 	}
 }
 
 // keepOwn keeps of a far capture's requests those that no near one was joined with and whose sender is the cluster's: the
-// others are other clients' traffic, and are counted.
-func (a *analysis) keepOwn(claimed map[int]bool) {
+// others are other clients' traffic, and are counted. Of a capture that is not the far side's nothing is kept.
+func (a *analysis) keepOwn(claimed map[int]bool, sound bool) {
 	kept := a.requests[:0]
 	others := uint64(0)
 	for k := range a.requests {
 		switch r := &a.requests[k]; {
-		case claimed[k]:
+		case claimed[k] || !sound:
 		case oursAtAll(r.Client.Role.Kind):
+			if r.Source == NodeSourced {
+				// The near side, which could tell, was given and does not hold it.
+				r.Source, r.Basis, r.Reasons = SourceUnknown, BasisNone, nil
+				r.unknown("source", "no-near-partner", "it arrived from "+r.Client.Addr.String()+", "+nodeWords(r.Client.Role)+", and the near capture does not hold it",
+					"a near capture of all interfaces that runs at that moment")
+			}
 			kept = append(kept, *r)
 		default:
 			others++
@@ -669,8 +677,7 @@ func (p *pairing) mayBe(v, far *view) bool {
 	return y.client.first >= x.client.first+lo-slack && y.client.first <= x.client.last+hi+slack
 }
 
-// compareSources notes whether a joined request arrived with the source it left with, and whether the two captures are
-// what they are said to be.
+// compareSources notes whether a joined request arrived with the source it left with.
 func (p *pairing) compareSources(v, far *view) {
 	a, b := v.leaving(), far.leaving()
 	if a.Src == b.Src {
@@ -678,13 +685,32 @@ func (p *pairing) compareSources(v, far *view) {
 	} else {
 		p.otherSource = true
 	}
-	x, y := v.exit(), far.exit()
-	if x.client.flags&y.client.flags&knowTTL != 0 && y.client.ttl > x.client.ttl && a.Src == b.Src && v.pod == nil && far.pod != nil {
-		p.swapped = true
+}
+
+// checkSides tells whether the two captures are what they are said to be: not the same one, and not the node's as the far
+// one. Of the node's capture it is typical that Pods' packets come in with the TTL they were made with, and go out.
+func (p *pairing) checkSides() {
+	a, b := p.near.sum, p.far.sum
+	p.same = a.Frames > 0 && a.Frames == b.Frames && a.Bytes == b.Bytes && a.First == b.First && a.Last == b.Last
+	p.swapped = !p.same && p.far.podsBegin(true) && !p.near.podsBegin(false)
+}
+
+// podsBegin tells whether the capture shows packets of Pods with the TTL they were made with; passedOn, that they are
+// passed on, too.
+func (a *analysis) podsBegin(passedOn bool) bool {
+	for _, v := range a.views {
+		if !a.host.isPod(v.client, a.facts) {
+			continue
+		}
+		if passedOn && (v.pod == nil || v.egress == nil) {
+			continue
+		}
+		l := v.legs()[0]
+		if l.client.flags&knowTTL != 0 && ownTTL(l.client.ttl) {
+			return true
+		}
 	}
-	if far.pod != nil && far.egress != nil && far.pod.client.flags&knowTTL != 0 && ownTTL(far.pod.client.ttl) && v.pod == nil {
-		p.swapped = true
-	}
+	return false
 }
 
 // answeredElsewhere finds requests whose answer reached another node than the one they left from.

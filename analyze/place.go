@@ -12,23 +12,26 @@ import (
 // place judges again where a request's packets stop, now that the far side is known (DESIGN section 6). Absence at the far
 // side is claimed only where the far capture covers it: window, clock, filter, place and wholeness.
 func (a *analysis) place(r *Request, v *view, partners []partner, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
-	for _, m := range partners {
-		a.attach(r, v, m)
-	}
-	if r.Way == Inbound || r.Way == WayLocal || r.Source == SourceLocal || r.Source == NotSent || r.StoppedAt == StopNodeOut || r.StoppedAt == StopNodeIn {
-		return
-	}
 	for _, p := range pairings {
 		if p.same || p.swapped {
 			text := "the near and the far capture are the same: nothing is known of the far side"
 			if p.swapped {
 				text = "the captures look swapped: the far one shows packets before the near one does"
 			}
-			r.StoppedAt = StopUnknown
+			const how = "give the node's capture with --near and the destination's with --far"
+			r.StoppedAt, r.Source, r.Basis, r.Reasons = StopUnknown, SourceUnknown, BasisNone, nil
 			r.clear("stopped_at")
-			r.unknown("stopped_at", "sides-not-as-stated", text, "give the node's capture with --near and the destination's with --far")
+			r.clear("source")
+			r.unknown("source", "sides-not-as-stated", text, how)
+			r.unknown("stopped_at", "sides-not-as-stated", text, how)
 			return
 		}
+	}
+	for _, m := range partners {
+		a.attach(r, v, m)
+	}
+	if r.Way == Inbound || r.Way == WayLocal || r.Source == SourceLocal || r.Source == NotSent || r.StoppedAt == StopNodeOut || r.StoppedAt == StopNodeIn {
+		return
 	}
 	if len(partners) > 0 {
 		a.placeJoined(r, v, partners)
@@ -113,6 +116,11 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 		case rejectedReply != nil:
 			e := rejectedReply.p.far.rejection(rejectedReply.chain)
 			r.clear("stopped_at")
+			if a.thisNode[e.from] || a.role(e.from).Kind == cluster.RoleNode {
+				r.StoppedAt = StopNodeIn
+				r.because("the node itself (%s) rejected the far host's answer: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
+				return
+			}
 			r.StoppedAt = StopReturn
 			r.because("%s rejected the far host's answer on its way back: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
 		case answered != nil:
@@ -148,7 +156,7 @@ func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
 	t := v.leaving()
 	reply := missing{
 		proto: t.Proto, v6: !t.Dst.Is4(), src: t.Dst, dst: t.Src, sport: -1, dport: -1, dir: wire.DirIn, iface: a.legInterface(v.exit()),
-		after: v.exit().client.first, srcAs: asSource,
+		after: v.exit().client.first, srcAs: asSource, dstAs: asDestination,
 	}
 	if t.Proto.HasPorts() {
 		reply.sport, reply.dport = int(t.DstPortOrEchoID), int(t.SrcPortOrEchoID)

@@ -215,7 +215,11 @@ func (a *analysis) podInterface(l *legState) int {
 // stopFar judges a far capture alone.
 func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 	for _, l := range v.legs() {
-		if e := l.replyRejected; e != nil {
+		if e := l.replyRejected; e != nil && a.role(e.from).Kind == cluster.RoleNode {
+			r.StoppedAt = StopNodeIn
+			r.because("the node itself (%s) rejected the server's answer: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
+			return
+		} else if e != nil {
 			r.StoppedAt = StopReturn
 			r.because("%s rejected the server's answer on its way back: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
 			return

@@ -133,6 +133,7 @@ func Words() []WordDoc {
 		{GroupUnknown, string(gapClock), "How the far clock lies to the near one is not known, so whether the far capture ran at that moment is not either.", "State it: --far-clock-offset DUR±ERR, or --far-window FROM/TO; or capture a request that both sides hold (a ping from the node)."},
 		{GroupUnknown, string(gapPlace), "No packet to this destination is in the far capture, so nothing shows that such packets pass there.", "State it: --far-host IP, if the far capture was taken where packets to it pass."},
 		{GroupUnknown, string(gapProxy), "The far capture holds another connection to the same server at the same time, with the same payload: something on the way may end connections.", "Find the proxy, or capture before it."},
+		{GroupUnknown, "no-near-partner", "The far capture holds the request and the near one does not, so whether the node translated it does not show.", onTheNode},
 		{GroupUnknown, "sides-not-as-stated", "The near and the far capture are the same, or look swapped.", "Give the node's capture with --near and the destination's with --far."},
 
 		{GroupUnknown, "odd-reply", "What answered the opening is neither a SYN-ACK nor a reset.", "Look at the packets (tcpdump -nr FILE)."},

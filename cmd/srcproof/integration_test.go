@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -312,6 +313,72 @@ func TestIntegrationMetamorphic(t *testing.T) {
 	t.Logf("%d captures that show less, %d requests in them", runs, judged)
 	if runs < 1000 {
 		t.Errorf("%d variants: the lab gave too little", runs)
+	}
+}
+
+// moved returns the capture with all its times moved.
+func moved(t *testing.T, pcap []byte, by time.Duration) []byte {
+	t.Helper()
+	header, records := classicFrames(t, pcap)
+	out := slices.Clone(header)
+	for _, r := range records {
+		r = slices.Clone(r)
+		at := time.Unix(int64(binary.LittleEndian.Uint32(r)), int64(binary.LittleEndian.Uint32(r[4:]))*1000).Add(by)
+		binary.LittleEndian.PutUint32(r, uint32(at.Unix()))
+		binary.LittleEndian.PutUint32(r[4:], uint32(at.Nanosecond()/1000))
+		out = append(out, r...)
+	}
+	return out
+}
+
+// TestIntegrationCompareMetamorphic shows less of one side of every pair, or moves its clock, and requires that source and
+// stopped-at then are what the whole pair gives, or unknown: never a third value.
+func TestIntegrationCompareMetamorphic(t *testing.T) {
+	results := labCaptures(t)
+	runs, known := 0, 0
+	hosts := []string{podIP, nodeIP, farIP, podIP6, nodeIP6, farIP6}
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		r := results[name]
+		facts := factsOf(t, r.facts)
+		near, far := r.captures["any"].pcap, r.captures["far"].pcap
+		if near == nil || far == nil {
+			continue
+		}
+		whole := comparePair(t, near, far, facts, analyze.PairOptions{}, true)
+		check := func(what string, near, far []byte, stated bool) {
+			runs++
+			less := comparePair(t, near, far, facts, analyze.PairOptions{}, stated)
+			for i := range less.Requests {
+				if less.Requests[i].Way == analyze.WayLocal || r.want[0].direction == "local" {
+					continue // between neighbours, or delivered on the node: not what a far side is asked about
+				}
+				if bad := contradicts(&less.Requests[i], whole); bad != "" {
+					t.Errorf("%s, %s: %s", name, what, bad)
+				}
+				if less.Requests[i].StoppedAt != analyze.StopUnknown {
+					known++
+				}
+			}
+		}
+		for _, v := range variants(t, near, hosts) {
+			check("near "+v.name, v.pcap, far, true)
+		}
+		for _, v := range variants(t, far, hosts) {
+			check("far "+v.name, near, v.pcap, false)
+		}
+		for _, by := range []time.Duration{400 * time.Millisecond, -400 * time.Millisecond, 37 * time.Second, 2 * time.Hour, -2 * time.Hour} {
+			check("far clock moved by "+by.String(), near, moved(t, far, by), true)
+			check("far clock moved by "+by.String()+", filter not stated", near, moved(t, far, by), false)
+			check("near clock moved by "+by.String(), moved(t, near, by), far, true)
+		}
+		header, _ := classicFrames(t, far)
+		check("empty far capture", near, header, true)
+		check("the near capture twice", near, near, true)
+		check("the sides swapped", far, near, true)
+	}
+	t.Logf("%d pairs that show less, %d places known in them", runs, known)
+	if runs < 1000 || known < 1000 {
+		t.Errorf("the lab gave too little")
 	}
 }
 

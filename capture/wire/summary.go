@@ -89,7 +89,7 @@ type Summary struct {
 	Dropped       uint64 // valid iff HasDropped
 	HasDropped    bool
 	Skipped       [NumSkips]uint64
-	FilteredOut   uint64   // records that a filter of the reader's left out, not the capture's own; part of Frames
+	FilteredOut   uint64 // records that a filter of the reader's left out, not the capture's own; part of Frames
 	CutFrames     uint64 // frames whose captured bytes ended inside the headers that the analysis reads (IsCut)
 	Notes         []string
 	Hardware      string // pcapng section header options, not escaped

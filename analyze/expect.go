@@ -174,7 +174,7 @@ type expectKey struct {
 func ParseExpect(s string) (Expect, error) {
 	e := Expect{text: s}
 	allowed := map[string][]string{
-		"source": sourceWords[:], "outcome": outcomeWords[:], "stopped_at": stopWords[:], "completed": {"true", "false"},
+		"source": sourceWords(), "outcome": outcomeWords(), "stopped_at": stopWords(), "completed": {"true", "false"},
 	}
 	for part := range strings.SplitSeq(s, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")

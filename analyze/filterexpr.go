@@ -176,14 +176,7 @@ func (p *filterParser) primitive() tri {
 }
 
 func direction(m *missing, d wire.Direction) tri {
-	switch m.dir {
-	case wire.DirUnknown:
-		return perhaps
-	case d:
-		return yes
-	default:
-		return no
-	}
+	return same(m.dir != wire.DirUnknown, m.dir == d)
 }
 
 // value reads the identifier behind the qualifiers, if there is one, and answers the primitive.

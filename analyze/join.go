@@ -395,7 +395,7 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 					if k.digest == 0 && k.ipid == 0 {
 						continue // nothing but a length
 					}
-					for n := 0; n < 2; n++ {
+					for range 2 {
 						if !slices.Contains(mine, k) {
 							mine = append(mine, k)
 							byPacket[k] = append(byPacket[k], int32(i))

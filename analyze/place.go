@@ -133,7 +133,8 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 			r.clear("stopped_at")
 			r.StoppedAt = StopNone
 		}
-	default:
+	case OutcomeUnknown, HandshakeCompleted, Answered, HalfOpen, Refused, Midstream, OneDirection, ReplyOnly:
+		// What the near side says of these stands: they were answered, or they carry no more.
 	}
 }
 

@@ -190,14 +190,7 @@ func oursAtAll(k cluster.RoleKind) bool {
 }
 
 func joinWords(j Join) string {
-	s := "joined by "
-	for i, b := range j.Basis {
-		if i > 0 {
-			s += ", "
-		}
-		s += b
-	}
-	return s + "; " + j.Confidence.String()
+	return "joined by " + strings.Join(j.Basis, ", ") + "; " + j.Confidence.String()
 }
 
 // whereabouts says whether a request's destination is on the capturing host.

@@ -25,12 +25,11 @@ func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
 	}
 	if r.Source == NotSent {
 		r.StoppedAt = StopNodeOut
-		switch o.outcome {
-		case Refused:
+		if o.outcome == Refused {
 			r.because("this node itself answered with a reset, in the server's name (initial ttl %d)", v.pod.server.ttl)
-		case Rejected:
+		}
+		if o.outcome == Rejected {
 			r.because("this node itself answered with an ICMP error from %s", r.ICMP.From)
-		default:
 		}
 		return
 	}
@@ -38,7 +37,7 @@ func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
 		switch o.outcome {
 		case HandshakeCompleted, Answered, Midstream, Refused:
 			r.StoppedAt = StopNone
-		default:
+		case OutcomeUnknown, HalfOpen, Rejected, RequestOnly, OneDirection, ReplyOnly:
 			text := "delivered on this node: whether the receiver got it is not covered"
 			if r.Tuple.Dst.IsMulticast() || r.Tuple.Dst.IsLinkLocal() {
 				text = "sent to neighbours on the link: who got it is not covered"
@@ -258,7 +257,7 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 		}
 		r.StoppedAt = StopFar
 		r.because("%s arrived here and nothing came back past this point", plural(r.RequestsSent, "packet"))
-	default:
+	case OutcomeUnknown, HalfOpen, OneDirection, ReplyOnly:
 		r.unknown("stopped_at", "one-direction", "the far capture alone does not show whether the answers got back", "a capture on the node at the same time")
 	}
 }

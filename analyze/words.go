@@ -19,10 +19,12 @@ const (
 	NotSent                     // due to leave, and never left
 )
 
-var sourceWords = [...]string{"unknown", "pod-sourced", "node-snated", "other-snated", "node-own", "node-sourced", "other-sourced", "local", "not-sent"}
+func sourceWords() []string {
+	return []string{"unknown", "pod-sourced", "node-snated", "other-snated", "node-own", "node-sourced", "other-sourced", "local", "not-sent"}
+}
 
 // String returns the class's word in output and JSON.
-func (s Source) String() string { return word(sourceWords[:], int(s)) }
+func (s Source) String() string { return word(sourceWords(), int(s)) }
 
 // Basis is what carries a source class, strongest first.
 type Basis uint8
@@ -37,10 +39,12 @@ const (
 	BasisAddress           // only the address says so
 )
 
-var basisWords = [...]string{"none", "translation", "conntrack", "egress", "far", "address"}
+func basisWords() []string {
+	return []string{"none", "translation", "conntrack", "egress", "far", "address"}
+}
 
 // String returns the basis's word.
-func (b Basis) String() string { return word(basisWords[:], int(b)) }
+func (b Basis) String() string { return word(basisWords(), int(b)) }
 
 // Outcome is how far a request got.
 type Outcome uint8
@@ -59,10 +63,12 @@ const (
 	ReplyOnly                         // replies without their request
 )
 
-var outcomeWords = [...]string{"unknown", "handshake-completed", "answered", "half-open", "refused", "rejected", "request-only", "midstream", "one-direction", "reply-only"}
+func outcomeWords() []string {
+	return []string{"unknown", "handshake-completed", "answered", "half-open", "refused", "rejected", "request-only", "midstream", "one-direction", "reply-only"}
+}
 
 // String returns the outcome's word.
-func (o Outcome) String() string { return word(outcomeWords[:], int(o)) }
+func (o Outcome) String() string { return word(outcomeWords(), int(o)) }
 
 // Stop is the place where a request's packets stop.
 type Stop uint8
@@ -78,10 +84,12 @@ const (
 	StopNodeIn
 )
 
-var stopWords = [...]string{"unknown", "none", "node-out", "between", "far", "return", "node-in"}
+func stopWords() []string {
+	return []string{"unknown", "none", "node-out", "between", "far", "return", "node-in"}
+}
 
 // String returns the place's word.
-func (s Stop) String() string { return word(stopWords[:], int(s)) }
+func (s Stop) String() string { return word(stopWords(), int(s)) }
 
 // Way is a request's direction, seen from the cluster.
 type Way uint8
@@ -95,10 +103,12 @@ const (
 	Transit
 )
 
-var wayWords = [...]string{"unknown", "outbound", "inbound", "local", "transit"}
+func wayWords() []string {
+	return []string{"unknown", "outbound", "inbound", "local", "transit"}
+}
 
 // String returns the direction's word.
-func (w Way) String() string { return word(wayWords[:], int(w)) }
+func (w Way) String() string { return word(wayWords(), int(w)) }
 
 // LegKind is a stretch of a request's chain.
 type LegKind uint8
@@ -111,10 +121,12 @@ const (
 	LegFar             // as the far side saw it
 )
 
-var legWords = [...]string{"unknown", "pod", "egress", "far"}
+func legWords() []string {
+	return []string{"unknown", "pod", "egress", "far"}
+}
 
 // String returns the leg's word.
-func (l LegKind) String() string { return word(legWords[:], int(l)) }
+func (l LegKind) String() string { return word(legWords(), int(l)) }
 
 // Confidence is how sure a join is. An ambiguous join is no join and has no value here.
 type Confidence uint8

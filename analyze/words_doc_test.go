@@ -15,11 +15,11 @@ import (
 // TestEveryWordIsExplained: each word of each enumeration has an entry, and no entry is of a word that is gone.
 func TestEveryWordIsExplained(t *testing.T) {
 	used := map[WordGroup][]string{
-		GroupSource:    sourceWords[:],
-		GroupBasis:     basisWords[:],
-		GroupOutcome:   outcomeWords[:],
-		GroupStoppedAt: stopWords[:],
-		GroupDirection: wayWords[:],
+		GroupSource:    sourceWords(),
+		GroupBasis:     basisWords(),
+		GroupOutcome:   outcomeWords(),
+		GroupStoppedAt: stopWords(),
+		GroupDirection: wayWords(),
 		GroupUnknown:   reasonCodes(t),
 	}
 	documented := map[WordGroup][]string{}

@@ -50,7 +50,7 @@ func meets(got, want string) bool {
 		switch {
 		case w[i] == "*":
 		case strings.HasPrefix(w[i], "!"):
-			for _, bad := range strings.Split(w[i][1:], "|") {
+			for bad := range strings.SplitSeq(w[i][1:], "|") {
 				if bare, _, _ := strings.Cut(g[i], "("); bare == bad || strings.HasPrefix(bare, bad+"/") {
 					return false
 				}

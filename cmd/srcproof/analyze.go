@@ -7,26 +7,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/srcproof/srcproof/analyze"
-	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
 // analyzeFlags are the flags of srcproof analyze as they were typed.
 type analyzeFlags struct {
-	captures captureFlags
-	facts    factFlags
-	ask      askFlags
-	output   outputFlags
+	side   once
+	common commonFlags
 }
 
 // analyzeOptions are what srcproof analyze works with: everything that was typed, checked.
 type analyzeOptions struct {
-	args     []captureArg
-	side     wire.Side
-	captures captureOptions
-	facts    *cluster.Facts
-	question question
-	output   outputOptions
+	args   [2][]captureArg // by wire.Side
+	common commonOptions
 }
 
 func newAnalyzeCommand(std *stdio) *cobra.Command {
@@ -38,8 +31,11 @@ func newAnalyzeCommand(std *stdio) *cobra.Command {
 far the request got, what carries that conclusion, and what these packets cannot tell.
 
 FILE is pcap or pcapng, plain or compressed with gzip or zstd; - is standard input. LABEL=FILE gives
-a capture a name. Several files are judged each by itself. Capture on all interfaces
-(tcpdump -ni any -w FILE): only then can both sides of a translation be seen.
+a capture a name. Files of one LABEL are one capture, and so are the files of a rotation; others are
+judged each by itself. To hold a node's capture against the far side's: srcproof compare.
+
+Capture on all interfaces (tcpdump -ni any -w FILE): only then can both sides of a translation be
+seen.
 
 Exit codes:
   0  done, and as expected if --expect was given
@@ -65,36 +61,44 @@ Exit codes:
 			return runAnalyze(cmd.Context(), std, opt)
 		},
 	}
-	flags.captures.add(cmd)
-	flags.facts.add(cmd)
-	flags.ask.add(cmd)
-	flags.output.add(cmd)
+	flags.side = oneOf("near", "far")
+	fs := newFlags()
+	fs.Var(&flags.side, "side", "`SIDE` of the captures: near (the node) or far")
+	addFlags(cmd, capturesHeading, fs)
+	registerCompletion(cmd, "side", flags.side.complete)
+	flags.common.add(cmd)
 	return cmd
 }
 
 // resolve checks everything that was typed before the first capture is read, and reports all that is wrong.
 func (f *analyzeFlags) resolve(args []string) (opt analyzeOptions, err error) {
-	var errs [6]error
-	opt.args, errs[0] = parseCaptureArgs(args)
-	opt.side, errs[1] = f.captures.sideOf()
-	opt.captures, errs[2] = f.captures.resolve()
-	opt.facts, errs[3] = f.facts.resolve()
-	opt.question, errs[4] = f.ask.resolve()
-	opt.output, errs[5] = f.output.resolve()
+	var side wire.Side
+	var errs [3]error
+	side, errs[1] = f.sideOf()
+	opt.args[side], errs[0] = parseCaptureArgs(args)
+	opt.common, errs[2] = f.common.resolve()
 	return opt, errors.Join(errs[:]...)
 }
 
+// sideOf returns the side that --side names, and refuses a filter that is stated for the other one: it would be ignored.
+func (f *analyzeFlags) sideOf() (wire.Side, error) {
+	switch {
+	case f.side.value == "far" && f.common.captures.nearFilter.given:
+		return wire.SideFar, &usageError{what: "--near-filter with --side far: there is no near capture", hint: "--far-filter states the filter of a far capture"}
+	case f.side.value == "far":
+		return wire.SideFar, nil
+	case f.common.captures.farFilter.given:
+		return wire.SideNear, &usageError{what: "--far-filter without a far capture", hint: "--side far says that the capture was taken at the far side"}
+	}
+	return wire.SideNear, nil
+}
+
+// runAnalyze reports what it can: a capture that cannot be opened is no reason to keep silent about the others.
 func runAnalyze(ctx context.Context, std *stdio, opt analyzeOptions) error {
-	set := openCaptures(ctx, std, opt.args, opt.side, opt.captures)
+	set := openCaptures(ctx, std, opt.args, opt.common.captures)
 	defer set.Close()
 	if len(set.sources) == 0 {
 		return set.err()
 	}
-	res, err := analyze.Run(set.inputs(), opt.facts, analyze.Options{})
-	if err := errors.Join(ctx.Err(), set.refused(), err); err != nil {
-		return err
-	}
-	set.finish(res.Captures)
-	shown, verdict := opt.question.ask(res)
-	return errors.Join(set.err(), opt.output.write(std, shown), verdict)
+	return opt.common.judge(ctx, std, set, analyze.Options{})
 }

@@ -118,9 +118,9 @@ func parseAddress(flag, text string) (netip.Addr, error) {
 	}
 	hint := "write it like 10.10.0.3 or fd00:10::3"
 	if p, err := netip.ParsePrefix(text); err == nil {
-		hint = fmt.Sprintf("write %s alone, or the range with --node-cidr %s", p.Addr(), p.Masked())
-		if p.IsSingleIP() {
-			hint = "write " + p.Addr().String() + " alone"
+		hint = "write " + p.Addr().String() + " alone"
+		if flag == "--node-ip" && !p.IsSingleIP() {
+			hint += ", or the range with --node-cidr " + p.Masked().String()
 		}
 	} else if strings.ContainsAny(text, ", ") {
 		hint = "one value per flag: repeat " + flag + " for each address"

@@ -25,23 +25,22 @@ import (
 // standardInput is how the stream is named in messages; on the command line and in the record it is "-".
 const standardInput = "standard input"
 
-// captureFlags say how captures are read and where they were taken, as typed.
+// capturesHeading is what the flags about captures stand under in the help.
+const capturesHeading = "Captures"
+
+// captureFlags say how captures are read and what they were taken with, as typed.
 type captureFlags struct {
-	side                          once
 	filter, nearFilter, farFilter once
 	digest                        bool
 }
 
 func (f *captureFlags) add(cmd *cobra.Command) {
 	fs := newFlags()
-	f.side = oneOf("near", "far")
-	fs.Var(&f.side, "side", "`SIDE` of the captures: near (the node) or far")
 	fs.Var(&f.filter, "filter", "read only the packets that match `EXPR`, in tcpdump's words")
 	fs.Var(&f.nearFilter, "near-filter", "`EXPR` that the near capture was taken with; '' if with none")
 	fs.Var(&f.farFilter, "far-filter", "`EXPR` that the far capture was taken with; '' if with none")
 	fs.BoolVar(&f.digest, "digest", false, "put the SHA-256 of each file on record")
-	addFlags(cmd, "Captures", fs)
-	registerCompletion(cmd, "side", f.side.complete)
+	addFlags(cmd, capturesHeading, fs)
 }
 
 // resolve checks what was typed and compiles the filter.
@@ -57,19 +56,6 @@ func (f *captureFlags) resolve() (captureOptions, error) {
 		opt.stated[side] = statedFilter{stated.value, stated.given}
 	}
 	return opt, nil
-}
-
-// sideOf returns the side that --side names, and refuses a filter that is stated for the other one: it would be ignored.
-func (f *captureFlags) sideOf() (wire.Side, error) {
-	switch {
-	case f.side.value == "far" && f.nearFilter.given:
-		return wire.SideFar, &usageError{what: "--near-filter with --side far: there is no near capture", hint: "--far-filter states the filter of a far capture"}
-	case f.side.value == "far":
-		return wire.SideFar, nil
-	case f.farFilter.given:
-		return wire.SideNear, &usageError{what: "--far-filter without a far capture", hint: "--side far says that the capture was taken at the far side"}
-	}
-	return wire.SideNear, nil
 }
 
 // captureOptions are how captures are read.
@@ -96,10 +82,18 @@ func (a captureArg) name() string {
 	return a.file
 }
 
-// parseCaptureArgs reads the FILE arguments. A file that is there under the whole name is never taken apart.
+// parseCaptureArgs reads the FILE arguments of a command that takes captures without a flag.
 func parseCaptureArgs(args []string) ([]captureArg, error) {
+	return captureNames{}.parse("", args)
+}
+
+// captureNames has, of each file that was named, the flag that named it, "" if none.
+type captureNames map[string]string
+
+// parse reads what one flag names. A file that is there under the whole name is never taken apart. A file that was named
+// before is refused: every packet of it would count twice, and on both sides it would be its own far side.
+func (seen captureNames) parse(flag string, args []string) ([]captureArg, error) {
 	var parsed []captureArg
-	seen := map[string]bool{}
 	for _, arg := range args {
 		a := captureArg{file: arg}
 		if label, file, ok := strings.Cut(arg, "="); ok && isLabel(label) && file != "" {
@@ -107,14 +101,20 @@ func parseCaptureArgs(args []string) ([]captureArg, error) {
 				a = captureArg{label, file}
 			}
 		}
-		key := filepath.Clean(a.file)
 		if a.file == "" {
-			return nil, &usageError{what: "a FILE is empty", hint: "- is standard input"}
+			return nil, &usageError{what: strings.TrimPrefix(flag+": a FILE is empty", ": "), hint: "- is standard input"}
 		}
-		if seen[key] {
+		key := filepath.Clean(a.file)
+		switch before, named := seen[key]; {
+		case named && before != flag:
+			return nil, &usageError{
+				what: a.name() + " is named with " + before + " and with " + flag + ": what a capture does not hold shows only in another one",
+				hint: "--near names a capture of the node, --far one of the far side",
+			}
+		case named:
 			return nil, &usageError{what: a.name() + " is named twice", hint: "every packet of it would count twice"}
 		}
-		seen[key] = true
+		seen[key] = flag
 		parsed = append(parsed, a)
 	}
 	return parsed, nil
@@ -130,28 +130,30 @@ func isLabel(s string) bool {
 	return s != ""
 }
 
-// A captureSet is captures of one side, opened. Close it.
+// A captureSet is captures, opened. Close it.
 type captureSet struct {
 	sources []*captureSource // those that could be opened
 	errs    []error          // what was wrong with the others, and later with these: one line each
 	restore func()           // nil unless standard input is among them
 }
 
-// openCaptures opens all captures that can be opened: one that cannot is no reason to keep silent about the others.
-func openCaptures(ctx context.Context, std *stdio, args []captureArg, side wire.Side, opt captureOptions) *captureSet {
+// openCaptures opens all captures that can be opened. args has those of each wire.Side.
+func openCaptures(ctx context.Context, std *stdio, args [2][]captureArg, opt captureOptions) *captureSet {
 	var set captureSet
 	progress := newProgress(std)
-	for _, arg := range args {
-		if arg.file == "-" && std.in == os.Stdin {
-			set.restore = leaveInterruptToWriter()
+	for side, files := range args {
+		for _, arg := range files {
+			if arg.file == "-" && std.in == os.Stdin {
+				set.restore = leaveInterruptToWriter()
+			}
+			src, err := openCapture(ctx, std, arg, wire.Side(side), opt)
+			if err != nil {
+				set.errs = append(set.errs, err)
+				continue
+			}
+			src.progress = progress
+			set.sources = append(set.sources, src)
 		}
-		src, err := openCapture(ctx, std, arg, side, opt)
-		if err != nil {
-			set.errs = append(set.errs, err)
-			continue
-		}
-		src.progress = progress
-		set.sources = append(set.sources, src)
 	}
 	return &set
 }
@@ -220,7 +222,7 @@ type captureSource struct {
 	closer   io.Closer // nil for standard input
 	reader   *capture.Reader
 	kept     *countingFilter // nil unless --filter is given
-	hash     hash.Hash // nil if no digest is wanted
+	hash     hash.Hash       // nil if no digest is wanted
 	progress *progress
 	err      error // the first thing that was wrong with the file
 }
@@ -267,7 +269,7 @@ func (f *countingFilter) Match(linkType uint32, frame []byte, wireLen int) bool 
 func (s *captureSource) openFile(std *stdio) error {
 	if s.arg.file == "-" {
 		if _, terminal := terminalWidth(std.in); terminal {
-			return &usageError{what: "standard input is a terminal", hint: "pipe a capture in: tcpdump -ni any -w - | srcproof analyze -"}
+			return &usageError{what: "standard input is a terminal", hint: "pipe a capture in, as tcpdump -ni any -w - writes one"}
 		}
 		s.file = std.in
 		return nil

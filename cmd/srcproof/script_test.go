@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -9,9 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -63,11 +66,13 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   scriptExits,
-			"json":    scriptJSON,
-			"columns": scriptColumns,
-			"capture": scriptCapture,
-			"head":    scriptHead,
+			"exits":     scriptExits,
+			"json":      scriptJSON,
+			"columns":   scriptColumns,
+			"capture":   scriptCapture,
+			"head":      scriptHead,
+			"rest":      scriptRest,
+			"shiftpcap": scriptShiftPcap,
 		},
 	})
 }
@@ -158,17 +163,59 @@ func scriptCapture(ts *testscript.TestScript, neg bool, args []string) {
 
 // head N IN OUT: writes the first N bytes of a file.
 func scriptHead(ts *testscript.TestScript, neg bool, args []string) {
+	in, n := scriptCut(ts, neg, args)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), in[:n], 0o666))
+}
+
+// rest N IN OUT: writes a pcap file with what is behind the first N bytes of one; N is where a packet begins.
+func scriptRest(ts *testscript.TestScript, neg bool, args []string) {
+	in, n := scriptCut(ts, neg, args)
+	const fileHeader = 24
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), slices.Concat(in[:fileHeader], in[n:]), 0o666))
+}
+
+// scriptCut reads N IN OUT.
+func scriptCut(ts *testscript.TestScript, neg bool, args []string) (in []byte, n int) {
 	if neg || len(args) != 3 {
-		ts.Fatalf("usage: head N IN OUT")
+		ts.Fatalf("usage: head|rest N IN OUT")
 	}
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	b, err := os.ReadFile(ts.MkAbs(args[1]))
+	in, err = os.ReadFile(ts.MkAbs(args[1]))
 	ts.Check(err)
-	if n > len(b) {
-		ts.Fatalf("%s has %d bytes", args[1], len(b))
+	if n > len(in) {
+		ts.Fatalf("%s has %d bytes", args[1], len(in))
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[2]), b[:n], 0o666))
+	return in, n
+}
+
+// shiftpcap FILE OUT DURATION: writes a pcap file whose clock is ahead of FILE's by DURATION.
+func scriptShiftPcap(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: shiftpcap FILE OUT DURATION")
+	}
+	ahead, err := time.ParseDuration(args[2])
+	ts.Check(err)
+	b, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	le := binary.LittleEndian
+	if len(b) < 24 || le.Uint32(b) != 0xa1b2c3d4 {
+		ts.Fatalf("%s is not a little-endian pcap file with microseconds", args[0])
+	}
+	packets := 0
+	for r := b[24:]; len(r) > 0; packets++ {
+		if len(r) < 16 || uint64(len(r)) < 16+uint64(le.Uint32(r[8:])) {
+			ts.Fatalf("%s is cut in packet %d", args[0], packets+1)
+		}
+		at := time.Unix(int64(le.Uint32(r)), int64(le.Uint32(r[4:]))*1000).Add(ahead)
+		le.PutUint32(r, uint32(at.Unix()))
+		le.PutUint32(r[4:], uint32(at.Nanosecond()/1000))
+		r = r[16+le.Uint32(r[8:]):]
+	}
+	if packets == 0 {
+		ts.Fatalf("%s holds no packets", args[0])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b, 0o666))
 }
 
 // pcapngSYN is a capture in pcapng (draft-ietf-opsawg-pcapng section 4), little endian: a section, an interface of

@@ -70,7 +70,7 @@ func TestTerminalIsNoCapture(t *testing.T) {
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitFailed {
 		t.Errorf("ended with %v, want exit code %d", err, exitFailed)
 	}
-	want := "srcproof: standard input is a terminal\nhint: pipe a capture in: tcpdump -ni any -w - | srcproof analyze -\n"
+	want := "srcproof: standard input is a terminal\nhint: pipe a capture in, as tcpdump -ni any -w - writes one\n"
 	if stdout.Len() > 0 || stderr.String() != want {
 		t.Errorf("stdout %q, stderr %q, want %q", stdout.String(), stderr.String(), want)
 	}

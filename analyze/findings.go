@@ -584,17 +584,51 @@ func describe(res *Result, r *Request) string {
 	b.WriteString(sentWords(r))
 	names := res.Captures[r.capture()].InterfaceNames
 	for i := range r.Legs {
-		if s := legWordsOf(r, &r.Legs[i], names); s != "" {
-			b.WriteString(s)
+		if r.Legs[i].Kind != LegFar || r.farOnly() {
+			b.WriteString(legWordsOf(r, &r.Legs[i], names))
 		}
 	}
-	if frames := framesOf(r, func(w string) bool {
-		return strings.HasPrefix(w, "SYN") && !strings.HasPrefix(w, "SYN-ACK") || w == "request" || strings.HasPrefix(w, "INIT") && w != "INIT ACK"
-	}); frames != "" {
+	if frames := framesOf(r, r.farOnly(), isRequest); frames != "" {
 		b.WriteString(", " + frames)
 	}
 	b.WriteString("; " + answerWords(res, r))
+	if s := farWords(res, r); s != "" {
+		b.WriteString("; " + s)
+	}
 	return b.String()
+}
+
+// farWords says what the far side saw of a request that was joined with it.
+func farWords(res *Result, r *Request) string {
+	if r.Far == nil || r.farOnly() {
+		return ""
+	}
+	var sent, replies uint64
+	capture := 0
+	for i := range r.Legs {
+		if l := &r.Legs[i]; l.Kind == LegFar && l.Sent+l.Replies > 0 {
+			sent, replies, capture = max(sent, l.Sent), max(replies, l.Replies), l.Capture
+		}
+	}
+	s := fmt.Sprintf("at the far side (%s) %s arrived", cmp.Or(res.Captures[capture].Label, res.Captures[capture].File), plural(sent, "packet"))
+	if f := framesOf(r, true, isRequest); f != "" {
+		s += ", " + f
+	}
+	if replies == 0 {
+		return s + " and none went back"
+	}
+	s += fmt.Sprintf(" and %s went back", plural(replies, "packet"))
+	for _, f := range r.Frames {
+		if f.Leg == LegFar && strings.HasPrefix(f.What, "ICMP ") {
+			return s + fmt.Sprintf("; %s about an answer, frame %d", f.What, f.Frame)
+		}
+	}
+	return s
+}
+
+// isRequest tells whether a cited frame is one that opens or asks.
+func isRequest(what string) bool {
+	return strings.HasPrefix(what, "SYN") && !strings.HasPrefix(what, "SYN-ACK") || what == "request" || strings.HasPrefix(what, "INIT") && what != "INIT ACK"
 }
 
 // answerAtEgress tells whether an answer to a request that its client saw unanswered reached the node.
@@ -671,7 +705,7 @@ func list2(s []string) string {
 	return strings.Join(s[:len(s)-1], ", ") + " and " + s[len(s)-1]
 }
 
-func framesOf(r *Request, match func(string) bool) string {
+func framesOf(r *Request, far bool, match func(string) bool) string {
 	var n []string
 	// The egress leg is what counts; the Pod's side where there is no other.
 	want := LegPod
@@ -681,7 +715,11 @@ func framesOf(r *Request, match func(string) bool) string {
 		}
 	}
 	for _, f := range r.Frames {
-		if match(f.What) && (f.Leg == want || f.Leg == LegUnknown || f.Leg == LegFar) && len(n) < 6 {
+		here := f.Leg == want || f.Leg == LegUnknown
+		if far {
+			here = f.Leg == LegFar
+		}
+		if match(f.What) && here && len(n) < 6 {
 			n = append(n, strconv.FormatUint(f.Frame, 10))
 		}
 	}
@@ -721,13 +759,13 @@ func answerWords(res *Result, r *Request) string {
 	case Rejected:
 		if r.ICMP != nil {
 			s := fmt.Sprintf("ICMP %s from %s", ErrorText(!r.ICMP.V6, r.ICMP.Type, r.ICMP.Code), r.ICMP.From)
-			if f := framesOf(r, func(w string) bool { return strings.HasPrefix(w, "ICMP ") }); f != "" {
+			if f := framesOf(r, r.farOnly(), func(w string) bool { return strings.HasPrefix(w, "ICMP ") }); f != "" {
 				s += ", " + f
 			}
 			return s
 		}
 	case Refused:
-		if f := framesOf(r, func(w string) bool { return w == "RST" }); f != "" {
+		if f := framesOf(r, r.farOnly(), func(w string) bool { return w == "RST" }); f != "" {
 			return "a reset answers, " + f
 		}
 		return "a reset answers"

@@ -325,13 +325,25 @@ func (a *analysis) passage(r *Request, v *view, c *chain) {
 				break
 			}
 			e := &l.events[i]
+			what := e.what(r.Tuple)
+			if x := l.errorAbout(e.from); e.kind == evError && x != nil && x.typ == e.typ && x.code == e.code {
+				what += " from " + x.from.String()
+			}
 			capture, frame := splitFrame(e.frame)
 			r.Frames = append(r.Frames, FrameRef{
-				Capture: capture, Frame: frame, Time: e.time, Iface: e.iface, Direction: e.dir, Leg: kind, What: e.what(r.Tuple),
+				Capture: capture, Frame: frame, Time: e.time, Iface: e.iface, Direction: e.dir, Leg: kind, What: what,
 			})
 		}
 	}
 	sortFrames(r.Frames)
+}
+
+// errorAbout returns the first rejecting error about packets of the client (0) or the server (1).
+func (l *legState) errorAbout(from uint8) *icmpError {
+	if from == 0 {
+		return l.rejected
+	}
+	return l.replyRejected
 }
 
 func sortFrames(frames []FrameRef) {

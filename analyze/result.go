@@ -149,7 +149,7 @@ type FrameRef struct {
 	Iface     uint32 // index into the Summary.Interfaces of the leg's first capture
 	Direction wire.Direction
 	Leg       LegKind
-	What      string // "SYN", "SYN again", "SYN-ACK", "ACK", "data", "FIN", "RST", "request", "reply", "ICMP host unreachable", ...
+	What      string // "SYN", "SYN again", "SYN-ACK", "ACK", "data", "FIN", "RST", "request", "reply", "ICMP host unreachable from 10.0.0.1", ...
 }
 
 // Unknown is one field that the captures do not carry, with the reason and what would settle it.

@@ -350,7 +350,7 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	}
 	m := missing{proto: t.Proto, v6: !t.Dst.Is4(), dst: t.Dst, sport: -1, dport: -1, dir: wire.DirIn, iface: -1, after: l.client.first + lower, far: true}
 	if p.sameSource && !p.otherSource {
-		m.src = t.Src // what is joined shows that nothing translates on the way
+		m.src, m.srcAs = t.Src, asSource // what is joined shows that nothing translates on the way
 	}
 	if t.Proto.HasPorts() {
 		m.dport = int(t.DstPortOrEchoID)
@@ -411,7 +411,11 @@ func (a *analysis) lookalike(v *view, f *analysis, claimed map[int]bool, lower, 
 		}
 		o := f.views[c]
 		y := o.exit()
-		if y.client.packets == 0 || y.client.first > l.client.last+upper+slack || y.client.last < l.client.first+lower-slack {
+		first, last := y.client.first, y.client.last
+		if y.client.packets == 0 { // answers alone: the request they answer was here
+			first, last = y.server.first, y.server.last
+		}
+		if first > l.client.last+upper+slack || last < l.client.first+lower-slack {
 			continue
 		}
 		if samePayload(v, o) {

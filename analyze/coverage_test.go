@@ -62,6 +62,7 @@ func TestNotSentNeeds(t *testing.T) {
 		{"Pod ranges alone, and the host passes other Pods' packets on", podsOnly, podTCP, []part{capture()}, never},
 		{"the Pod's packet came in one hop old: it had a router behind it", g, podTCP, []part{inOrder(neighbours(), seenAt(lost, ttl(63)))}, "* !not-sent * !node-out"},
 		{"the destination is a Pod that may be on this node", g, "tcp " + pod + " > 10.4.0.99:443", []part{inOrder(neighbours(), seenAt(tries(pod+":41000 > 10.4.0.99:443", 1, 2, 4), in("veth1")))}, "* unknown(destination-may-be-local)|local request-only !node-out|between"},
+		{"the destination is a Service, whose Pod may be on this node", g, "tcp " + pod + " > 10.96.0.10:443", []part{inOrder(neighbours(), seenAt(tries(pod+":41000 > 10.96.0.10:443", 1, 2, 4), in("veth1")))}, "* !not-sent request-only !node-out|between"},
 
 		// Whole.
 		{"packets were dropped", g, podTCP, []part{capture(), dropped(1)}, "* unknown(packets-dropped) request-only unknown(packets-dropped)"},
@@ -69,10 +70,14 @@ func TestNotSentNeeds(t *testing.T) {
 		{"the file is cut, and nothing else says so", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Complete = false })}, "* unknown(capture-incomplete) request-only unknown(capture-incomplete)"},
 		{"frames were cut inside their headers", g, podTCP, []part{capture(many{also(neighbours()[0], cutShort, at(3))})}, "* unknown(snaplen) request-only unknown(snaplen)"},
 		{"records were too short to be read at all", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Skipped[wire.SkipTooShort] = 2 })}, "* unknown(snaplen) request-only unknown(snaplen)"},
+		{"frames of a link type that is not decoded", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Skipped[wire.SkipLinkType] = 2 })}, "* !not-sent request-only !node-out"},
+		{"frames whose headers contradict themselves", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Skipped[wire.SkipMalformed] = 2 })}, "* !not-sent request-only !node-out"},
+		{"frames nested deeper than the decoder follows", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Skipped[wire.SkipDepth] = 2 })}, "* !not-sent request-only !node-out"},
 		{"ARP is not a reason", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Skipped[wire.SkipNotIP] = 50 })}, never},
 
 		// Nothing opaque leaving within 10 ms of the request.
 		{"ESP leaves 5 ms behind the first packet", g, podTCP, []part{capture(many{carrier(wire.ProtoESP, wire.TunnelESP, 1.005)})}, "* unknown(opaque-carrier)|unknown(egress-not-visible) request-only unknown(opaque-carrier)|unknown(egress-not-visible)"},
+		{"ESP leaves 5 ms behind the last repetition", g, podTCP, []part{capture(many{carrier(wire.ProtoESP, wire.TunnelESP, 4.005)})}, "* unknown(opaque-carrier)|unknown(egress-not-visible) request-only unknown(opaque-carrier)|unknown(egress-not-visible)"},
 		{"WireGuard leaves 5 ms behind", g, podTCP, []part{capture(many{carrier(wire.ProtoUDP, wire.TunnelWireGuard, 1.005, between(node+":51820 > 198.51.100.99:51820"))})}, "* unknown(opaque-carrier)|unknown(egress-not-visible) request-only unknown(opaque-carrier)|unknown(egress-not-visible)"},
 		{"an undecoded protocol leaves 5 ms behind", g, podTCP, []part{capture(many{carrier(99, wire.TunnelOther, 1.005)})}, "* unknown(opaque-carrier)|unknown(egress-not-visible) request-only unknown(opaque-carrier)|unknown(egress-not-visible)"},
 		{"ESP that may have left: no direction is known", g, podTCP, []part{capture(many{carrier(wire.ProtoESP, wire.TunnelESP, 1.005, on("eth0"))})}, "* unknown(opaque-carrier)|unknown(egress-not-visible) request-only unknown(opaque-carrier)|unknown(egress-not-visible)"},

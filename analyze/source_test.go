@@ -66,12 +66,14 @@ func checkRows(t *testing.T, rows []verdictRow) {
 	t.Helper()
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			rs := requestsOf(t, row.facts, row.parts...)
+			res := resultOf(t, row.facts, row.parts...)
+			rs := res.Requests
 			r := theRequest(t, rs, row.of)
 			if got := verdictOf(r); !meets(got, row.want) {
 				t.Errorf("got  %s\nwant %s\nunknown %+v\nreasons %q\nall:\n%s", got, row.want, r.Unknown, r.Reasons, listOf(rs))
 			}
 			checkHonest(t, rs)
+			checkFindings(t, res)
 		})
 	}
 }
@@ -310,6 +312,7 @@ func TestSource(t *testing.T) {
 		{"a DHCP discover in the Pod's network", g, "udp 0.0.0.0 > 255.255.255.255:67", []part{inOrder(neighbours(), many{udp("0.0.0.0:68 > 255.255.255.255:67", "dhcp", at(1), in("veth1"))})}, "* !not-sent|pod-sourced|other-sourced * !node-out"},
 		{"the node's own DHCP renewal", g, "udp 0.0.0.0 > 255.255.255.255:67", []part{inOrder(neighbours(), many{udp("0.0.0.0:68 > 255.255.255.255:67", "dhcp", at(1), out("eth0"))})}, "* !not-sent|pod-sourced|other-sourced|node-snated * !node-out"},
 		{"the metadata address, answered by the node", g, "tcp " + pod + " > 169.254.169.254:80", []part{inOrder(neighbours(), seenAt(opened(pod+":41000 > 169.254.169.254:80", 1, 1000)[:1], in("veth1")), seenAt(opened(pod+":41000 > 169.254.169.254:80", 1, 1000)[1:2], out("veth1"), ttl(64)), seenAt(opened(pod+":41000 > 169.254.169.254:80", 1, 1000)[2:], in("veth1")))}, "* local|unknown(destination-may-be-local)|unknown(egress-not-joined) handshake-completed *"},
+		{"the metadata address, unanswered: the node may serve it itself", g, "tcp " + pod + " > 169.254.169.254:80", []part{inOrder(neighbours(), seenAt(tries(pod+":41000 > 169.254.169.254:80", 1, 2, 4), in("veth1")))}, "* !not-sent * !node-out"},
 		{"a Pod asks the node's own address", g, "tcp " + pod + " > " + node + ":10250", []part{inOrder(neighbours(), seenAt(opened(pod+":41000 > "+node+":10250", 1, 1000)[:1], in("veth1")), seenAt(opened(pod+":41000 > "+node+":10250", 1, 1000)[1:2], out("veth1"), ttl(64)), seenAt(opened(pod+":41000 > "+node+":10250", 1, 1000)[2:], in("veth1")))}, "local local handshake-completed *"},
 		{"a Pod asks the node's own address, which does not answer", g, "tcp " + pod + " > " + node + ":10250", []part{inOrder(neighbours(), seenAt(tries(pod+":41000 > "+node+":10250", 1, 2, 4), in("veth1")))}, "local !not-sent|pod-sourced request-only !node-out|between"},
 
@@ -364,6 +367,24 @@ func TestForwardedTTLIsSaidToBeAnInference(t *testing.T) {
 		}
 	}
 	t.Errorf("no reason says that it is an inference: %q", r.Reasons)
+}
+
+// What is not known to have left has no source "as it left", and is not counted among those.
+func TestPodSideHasNoEgress(t *testing.T) {
+	m := opened(podEnds, 1, 1000)
+	res := resultOf(t, gke(t), seenAt(m[:1], out("eth0")), seenAt(m[1:2], in("eth0")), seenAt(m[2:], out("eth0")))
+	r := &res.Requests[0]
+	if r.Egress != nil {
+		t.Errorf("inside the Pod: egress %v, source %s", r.Egress.Addr, r.Source)
+	}
+	for _, l := range r.Legs {
+		if l.Kind == LegEgress {
+			t.Errorf("inside the Pod: a leg is called %s", l.Kind)
+		}
+	}
+	if len(res.Sources) > 0 {
+		t.Errorf("inside the Pod: sources %+v", res.Sources)
+	}
 }
 
 // A match of a range of nodes reads "in the node range", never "this node": DESIGN section 4.

@@ -52,8 +52,8 @@ Exit codes:
   1  not as expected
   2  bad usage, or input that could not be read or is damaged
   3  these captures cannot tell whether it is as expected`,
-		Example: `  tcpdump -ni any -w node.pcap 'host 10.20.0.10 or icmp'                       on the node
-  tcpdump -ni any -w far.pcap 'host 10.10.0.3 or net 172.16.0.0/16 or icmp'   at the far side
+		Example: `  tcpdump -ni any -w node.pcap 'host 10.20.0.10 or icmp'   on the node
+  tcpdump -ni any -w far.pcap 'host 10.20.0.10 or icmp'    at the far side, at the same time
   srcproof compare --near node.pcap --far far.pcap --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3
   srcproof compare --near a=a.pcap --near b=b.pcap --far far.pcap --cluster cluster.json
   srcproof compare --near node.pcap --far far.pcap --far-filter '' --far-clock-offset 37s±5ms \

@@ -284,12 +284,8 @@ func (a *analysis) absent(m *missing) gap {
 	case s.CutFrames > 0 || s.Skipped[wire.SkipTooShort] > 0:
 		return gapSnaplen
 	}
-	stated, has := a.info.StatedFilter, a.info.HasStated
-	if !has && s.HasFilter {
-		stated, has = s.Filter, true
-	}
-	if has {
-		switch evalFilter(stated, m) {
+	if filter, known := a.filter(); known {
+		switch evalFilter(filter, m) {
 		case yes:
 			return covered
 		case no, perhaps:
@@ -310,6 +306,14 @@ func (a *analysis) absent(m *missing) gap {
 		return gapFilter
 	}
 	return covered
+}
+
+// filter returns the filter that the capture was taken with, as stated or else as recorded.
+func (a *analysis) filter() (expr string, known bool) {
+	if a.info.HasStated {
+		return a.info.StatedFilter, true
+	}
+	return a.sum.Filter, a.sum.HasFilter
 }
 
 // runsOn tells whether the capture went on long enough after a request's first packet for its answer, or its other leg,

@@ -130,14 +130,14 @@ func rules() []rule {
 			title: say("The Pod's packets leave the node with the Pod's own address, and nothing comes back."),
 			reading: func(res *Result, r *Request) []string {
 				out := []string{"the node does not translate this destination: an exclusion range (nonMasqueradeCIDRs of ip-masq-agent, or its defaults) covers it, or no masquerade rule applies"}
-				if contrast(res, r) != "" {
+				if text, same := contrast(res, r); text != "" && same {
 					return append(out, "the far side answers the node and not the Pod: it has no return route for the Pod range, or a firewall drops it. Packets here cannot tell which")
 				}
 				return append(out, "whether the source is what matters does not show here: the far side may lack a return route for the Pod range, a firewall may drop it, or the server may be down")
 			},
 			next: func(res *Result, r *Request) []string {
 				var out []string
-				if contrast(res, r) == "" {
+				if _, same := contrast(res, r); !same {
 					out = append(out, "does the source matter? Make the same request from the node: answered there, it does.")
 				}
 				out = append(out, "is it the list? On the node, and in the cluster:", commandNatRules, commandAgentConfig)
@@ -203,7 +203,7 @@ func rules() []rule {
 			match: func(r *Request) bool { return left(r, NodeSNATed, NodeOwn, NodeSourced) && r.unanswered() },
 			title: say("The request leaves with a node address, and nothing comes back."),
 			reading: func(res *Result, r *Request) []string {
-				if contrast(res, r) != "" {
+				if text, _ := contrast(res, r); text != "" {
 					return []string{"masquerading is not the trouble, and the route works for this source: the port is filtered on the way or at the server, or the service does not answer"}
 				}
 				return []string{"masquerading is not the trouble: the source is the node's. A route is missing or a firewall drops between the node and the destination, or the destination does not answer. Packets here cannot tell which."}
@@ -332,7 +332,7 @@ func rules() []rule {
 
 // unanswered tells whether nothing came back to a request, as seen near, in a capture that ran on long enough to say so.
 func (r *Request) unanswered() bool {
-	return r.Outcome == RequestOnly && r.StoppedAt == StopUnknown && !r.farOnly() && !r.answerAtEgress() && !r.hasUnknown("outcome") && r.signs&signReplyOther == 0
+	return r.Outcome == RequestOnly && r.StoppedAt == StopUnknown && !r.farOnly() && !r.answerAtEgress() && !r.hasUnknown("outcome") && r.signs&(signReplyOther|signMTU) == 0
 }
 
 // farOnly tells whether the request is known from a far capture alone.
@@ -382,6 +382,8 @@ func rejectionReads(r *Request) string {
 		return "the hop limit ran out: a routing loop, or a way longer than the sender allows"
 	case !e.V6 && (e.Code == 9 || e.Code == 10 || e.Code == 13), e.V6 && (e.Code == 1 || e.Code == 5 || e.Code == 6):
 		return "a rule there forbids it, and says so"
+	case (!e.V6 && e.Code == 3 || e.V6 && e.Code == 4) && !r.Server.HasPort:
+		return "nothing there takes it, or its firewall answers so"
 	case !e.V6 && e.Code == 3, e.V6 && e.Code == 4:
 		return fmt.Sprintf("nothing listens on %s port %d there, or its firewall answers so", r.Tuple.Proto, r.Server.Port)
 	case !e.V6 && e.Code == 2:
@@ -479,21 +481,32 @@ func findings(res *Result) []Finding {
 	return out
 }
 
-// markOtherReplies finds datagrams that came back to a client's port from an address it had not asked.
+// markOtherReplies finds answers that came back to a client's port, or to the port that the node put in its place, from an
+// address that was not asked: datagrams to that port, and SYN-ACKs that acknowledge the SYN.
 func markOtherReplies(requests []Request) {
 	type socket struct {
-		addr  wire.Addr
-		port  uint16
-		sport uint16
+		capture int
+		proto   wire.Proto
+		addr    wire.Addr
+		port    uint16
+		sport   uint16
+		opening uint64
 	}
+	key := func(r *Request, e *Endpoint) socket {
+		k := socket{capture: r.capture(), proto: r.Tuple.Proto, addr: e.Addr, port: e.Port, sport: r.Server.Port}
+		if k.proto == wire.ProtoTCP {
+			k.opening = r.Opening
+		}
+		return k
+	}
+	relevant := func(r *Request) bool { return r.Tuple.Proto == wire.ProtoUDP || r.Tuple.Proto == wire.ProtoTCP }
 	var from map[socket]*Request
 	for i := range requests {
-		r := &requests[i]
-		if r.Tuple.Proto == wire.ProtoUDP && r.Outcome == ReplyOnly {
+		if r := &requests[i]; relevant(r) && r.Outcome == ReplyOnly {
 			if from == nil {
 				from = make(map[socket]*Request)
 			}
-			from[socket{r.Client.Addr, r.Client.Port, r.Server.Port}] = r
+			from[key(r, &r.Client)] = r
 		}
 	}
 	if from == nil {
@@ -501,13 +514,29 @@ func markOtherReplies(requests []Request) {
 	}
 	for i := range requests {
 		r := &requests[i]
-		if r.Tuple.Proto != wire.ProtoUDP || r.Outcome != RequestOnly && r.Outcome != Rejected {
+		if !relevant(r) || r.Outcome != RequestOnly {
 			continue
 		}
-		if o, ok := from[socket{r.Client.Addr, r.Client.Port, r.Server.Port}]; ok && o.Server.Addr != r.Server.Addr {
-			r.signs |= signReplyOther
-			r.replyFrom = o.Server.Addr
-			o.signs |= signOtherReply
+		o := from[key(r, &r.Client)]
+		if o == nil && r.Egress != nil {
+			o = from[key(r, r.Egress)]
+		}
+		if o == nil || o.Server.Addr == r.Server.Addr {
+			continue
+		}
+		r.signs |= signReplyOther
+		r.replyFrom = o.Server.Addr
+		o.signs |= signOtherReply
+		if r.StoppedAt == StopFar {
+			r.StoppedAt, r.Reasons = StopUnknown, slices.DeleteFunc(r.Reasons, func(s Reason) bool { return strings.Contains(string(s), "nothing came back") })
+			r.unknown("stopped_at", "answered-from-other-address", "an answer passed here from "+r.replyFrom.String()+", which was not asked", "")
+		}
+		if r.Source == NotSent {
+			// Something answered it, so something of it did leave, or was served here.
+			r.Source, r.Basis, r.StoppedAt, r.Reasons = SourceUnknown, BasisNone, StopUnknown, nil
+			const text = "an answer came from another address, so it left or was served here; no packet leaving this host could be matched to it"
+			r.unknown("source", "egress-not-joined", text, "")
+			r.unknown("stopped_at", "egress-not-joined", text, "")
 		}
 	}
 }
@@ -530,7 +559,7 @@ func observe(res *Result, g *group) []string {
 		out = append(out, fmt.Sprintf("and %s to %s", plural(n, "more request"), plural(uint64(len(rest)), "more destination")))
 	}
 	for i := range g.dests {
-		if s := contrast(res, g.dests[i].example); s != "" {
+		if s, _ := contrast(res, g.dests[i].example); s != "" {
 			return append(out, s)
 		}
 	}
@@ -538,10 +567,11 @@ func observe(res *Result, g *group) []string {
 }
 
 // contrast finds a request to the same server that fared better: from another source for a Pod's address, from the same
-// source to another port for a node's. It is the comparison that an engineer makes first.
-func contrast(res *Result, r *Request) string {
+// source to another port for a node's. It is the comparison that an engineer makes first. same tells whether it differs in
+// the source alone.
+func contrast(res *Result, r *Request) (text string, same bool) {
 	if r.Outcome != RequestOnly && r.Outcome != Rejected {
-		return ""
+		return "", false
 	}
 	if res.answered == nil {
 		res.answered = make(map[answeredKey][]int)
@@ -549,7 +579,7 @@ func contrast(res *Result, r *Request) string {
 			o := &res.Requests[i]
 			if (o.Outcome == HandshakeCompleted || o.Outcome == Answered) && (o.Source == NodeOwn || o.Source == NodeSNATed) {
 				k := answeredKey{o.capture(), o.Server.Addr}
-				if len(res.answered[k]) < 8 {
+				if len(res.answered[k]) < 32 {
 					res.answered[k] = append(res.answered[k], i)
 				}
 			}
@@ -561,16 +591,21 @@ func contrast(res *Result, r *Request) string {
 		if o.Server.HasPort {
 			what += " port " + itoa(uint64(o.Server.Port))
 		}
+		alike := o.Tuple.Proto == r.Tuple.Proto && o.Server.Port == r.Server.Port
+		s := ""
 		switch {
 		case r.Source == PodSourced && o.Source == NodeOwn:
-			return fmt.Sprintf("the node's own request to the same server (%s) was answered", what)
+			s = fmt.Sprintf("the node's own request to the same server (%s) was answered", what)
 		case r.Source == PodSourced:
-			return fmt.Sprintf("a request to the same server that left as %s (%s) was answered", sourceShown(o), what)
+			s = fmt.Sprintf("a request to the same server that left as %s (%s) was answered", sourceShown(o), what)
 		case sourceShown(o) == sourceShown(r) && (r.Source == NodeSNATed || r.Source == NodeOwn || r.Source == NodeSourced):
-			return fmt.Sprintf("another request from %s to the same server (%s) was answered", sourceShown(o), what)
+			s = fmt.Sprintf("another request from %s to the same server (%s) was answered", sourceShown(o), what)
+		}
+		if s != "" && (text == "" || alike && !same) {
+			text, same = s, alike
 		}
 	}
-	return ""
+	return text, same
 }
 
 // describe says what was seen of one request, with its frames.
@@ -735,8 +770,14 @@ func framesOf(r *Request, far bool, match func(string) bool) string {
 func answerWords(res *Result, r *Request) string {
 	switch r.Outcome {
 	case RequestOnly:
+		if r.signs&signReplyOther != 0 {
+			return "the only answer came from " + r.replyFrom.String()
+		}
 		if r.answerAtEgress() {
 			return "an answer came in at the node's egress, and nothing went out to the Pod"
+		}
+		if r.signs&signMTU != 0 {
+			return "no reply, but a router asked for smaller packets"
 		}
 		s := "no reply of any kind"
 		end := res.Captures[r.capture()].Summary.Last

@@ -19,6 +19,11 @@ func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
 			r.unknown("outcome", g, text, a.settle(gapEnded, r))
 		}
 	}
+	if o.outcome == RequestOnly {
+		if g := a.answerKept(r); g != covered {
+			r.unknown("outcome", g, gapText(g), a.settle(g, r))
+		}
+	}
 	if a.info.Side == wire.SideFar {
 		a.stopFar(r, v, o)
 		return
@@ -69,6 +74,37 @@ func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
 	case OutcomeUnknown:
 		r.unknown("stopped_at", "outcome-unknown", "the outcome is not known", "")
 	}
+}
+
+// answerKept tells whether the capture is whole, and its filter, where it is known, would have kept an answer.
+func (a *analysis) answerKept(r *Request) gap {
+	switch {
+	case a.sum.damaged:
+		return gapWhole
+	case a.sum.HasDropped && a.sum.Dropped > 0:
+		return gapDropped
+	case a.t.letGo > 0:
+		return gapLetGo
+	}
+	filter, known := a.filter()
+	if !known {
+		return covered
+	}
+	client, server := r.Client, r.Server
+	if r.Egress != nil {
+		client = *r.Egress
+	}
+	if r.Backend != nil {
+		server = *r.Backend
+	}
+	m := missing{proto: r.Tuple.Proto, v6: !server.Addr.Is4(), src: server.Addr, dst: client.Addr, sport: -1, dport: -1, iface: -1}
+	if server.HasPort {
+		m.sport, m.dport = int(server.Port), int(client.Port)
+	}
+	if evalFilter(filter, &m) == no {
+		return gapFiltered
+	}
+	return covered
 }
 
 // stopRefused: a reset answered. Where the egress is not visible, a reset with an initial TTL comes from a neighbour: the

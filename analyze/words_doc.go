@@ -141,6 +141,7 @@ func Words() []WordDoc {
 		{GroupUnknown, "half-open", "The SYN-ACK came back to this point; whether it reached the client is not in the capture.", onTheNode},
 		{GroupUnknown, "one-direction", "Only one direction is in the capture: the other may have been filtered out or have taken another way.", "Capture with a filter that keeps both directions, on all interfaces."},
 		{GroupUnknown, "outcome-unknown", "The outcome is not known, so neither is the place.", "Capture whole packets (tcpdump -s 0)."},
+		{GroupUnknown, "answered-from-other-address", "An answer came from an address that was not asked, so nothing is said of where the request stops.", "Bind the server to the address that is asked, or mend the translation that is missing on the way back."},
 		{GroupUnknown, "answered-past-the-capture", "The request left, and the reset that the client got was not seen coming in.", onTheNode},
 		{GroupUnknown, "sender-of-reset-not-known", "The reset comes from a neighbour (by its ttl): the server on the same link, or the node in its name.", onTheNode},
 		{GroupUnknown, "rejected-by-node", "This node's own address rejected the request although packets of it left.", "Look at the node's rules (iptables-save, nft list ruleset)."},

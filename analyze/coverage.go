@@ -284,6 +284,9 @@ func (a *analysis) absent(m *missing) gap {
 	case s.CutFrames > 0 || s.Skipped[wire.SkipTooShort] > 0:
 		return gapSnaplen
 	}
+	if m.after != wire.NoTime && s.inGap(m.after, m.after+1_000_000) {
+		return gapBetweenFiles
+	}
 	if filter, known := a.filter(); known {
 		switch evalFilter(filter, m) {
 		case yes:
@@ -291,9 +294,6 @@ func (a *analysis) absent(m *missing) gap {
 		case no, perhaps:
 			return gapFiltered
 		}
-	}
-	if m.after != wire.NoTime && s.inGap(m.after, m.after+1_000_000) {
-		return gapBetweenFiles
 	}
 	if !a.common.keeps(m) {
 		return gapFilter

@@ -65,9 +65,9 @@ func TestNotSentNeeds(t *testing.T) {
 		{"the destination is a Service, whose Pod may be on this node", g, "tcp " + pod + " > 10.96.0.10:443", []part{inOrder(neighbours(), seenAt(tries(pod+":41000 > 10.96.0.10:443", 1, 2, 4), in("veth1")))}, "* !not-sent request-only !node-out|between"},
 
 		// Whole.
-		{"packets were dropped", g, podTCP, []part{capture(), dropped(1)}, "* unknown(packets-dropped) request-only unknown(packets-dropped)"},
-		{"the file is damaged", g, podTCP, []part{capture(), about(damagedEnd)}, "* unknown(capture-incomplete) request-only unknown(capture-incomplete)"},
-		{"the file is cut, and nothing else says so", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Complete = false })}, "* unknown(capture-incomplete) request-only unknown(capture-incomplete)"},
+		{"packets were dropped", g, podTCP, []part{capture(), dropped(1)}, "* unknown(packets-dropped) request-only(packets-dropped) unknown(packets-dropped)"},
+		{"the file is damaged", g, podTCP, []part{capture(), about(damagedEnd)}, "* unknown(capture-incomplete) request-only(capture-incomplete) unknown(capture-incomplete)"},
+		{"the file is cut, and nothing else says so", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Complete = false })}, "* unknown(capture-incomplete) request-only(capture-incomplete) unknown(capture-incomplete)"},
 		{"frames were cut inside their headers", g, podTCP, []part{capture(many{also(neighbours()[0], cutShort, at(3))})}, "* unknown(snaplen) request-only unknown(snaplen)"},
 		{"records were too short to be read at all", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Skipped[wire.SkipTooShort] = 2 })}, "* unknown(snaplen) request-only unknown(snaplen)"},
 		{"frames of a link type that is not decoded", g, podTCP, []part{capture(), about(func(r *recording) { r.summary.Skipped[wire.SkipLinkType] = 2 })}, "* !not-sent request-only !node-out"},

@@ -60,14 +60,14 @@ func ParseSelector(s string) (Selector, error) {
 func (s Selector) end(text string) (netip.Prefix, int, error) {
 	host, port := text, -1
 	if h, p, found := cutPort(text); found {
-		n, err := strconv.Atoi(p)
-		if err != nil || n < 0 || n > 65535 {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil {
 			return netip.Prefix{}, 0, fmt.Errorf("port %q is not a number from 0 to 65535", p)
 		}
 		if strings.HasPrefix(s.proto, "icmp") {
 			return netip.Prefix{}, 0, errors.New("icmp has no port")
 		}
-		host, port = h, n
+		host, port = h, int(n)
 	}
 	p, err := parseRange(host)
 	return p, port, err
@@ -94,7 +94,9 @@ func cutPort(s string) (host, port string, ok bool) {
 }
 
 func parseRange(s string) (netip.Prefix, error) {
-	s = strings.Trim(s, "[]")
+	if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(inner, "]") {
+		s = strings.TrimSuffix(inner, "]")
+	}
 	if s == "any" || s == "*" {
 		return netip.Prefix{}, nil
 	}
@@ -102,6 +104,9 @@ func parseRange(s string) (netip.Prefix, error) {
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
 			return netip.Prefix{}, fmt.Errorf("%q is not a range", s)
+		}
+		if p.Addr().Is4In6() {
+			return netip.Prefix{}, fmt.Errorf("%q is an IPv4 range in IPv6 form; write it as IPv4", s)
 		}
 		return p.Masked(), nil
 	}
@@ -131,6 +136,9 @@ func (s Selector) Match(r *Request) bool {
 		return !p.IsValid() || slices.ContainsFunc(ends, func(e *Endpoint) bool { return e != nil && p.Contains(e.Addr.Netip()) })
 	}
 	if !in(s.client, &r.Client) || !in(s.server, &r.Server, r.Backend, r.FarServer) {
+		return false
+	}
+	if (s.sport >= 0 || s.port >= 0) && !r.Server.HasPort {
 		return false
 	}
 	if s.sport >= 0 && int(r.Client.Port) != s.sport {

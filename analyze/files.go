@@ -126,7 +126,7 @@ func (g *fileGroup) read(captures []CaptureInfo, facts *cluster.Facts, opt Optio
 		s := f.in.Source.Summary()
 		captures[f.number] = CaptureInfo{
 			File: f.in.File, Label: f.in.Label, SHA256: f.in.SHA256, Side: f.in.Side, Summary: s, DamageText: f.damage, Notes: slices.Clone(s.Notes),
-			StatedFilter: f.in.StatedFilter, HasStated: f.in.HasStated, InterfaceNames: interfaceNames(s.Interfaces, facts),
+			StatedFilter: f.in.StatedFilter, HasStated: f.in.HasStated, InterfaceNames: interfaceNames(s.Interfaces, facts, f.in.Side),
 		}
 		sum.add(&s, f.damage != "", i == 0)
 		if !several {
@@ -265,11 +265,11 @@ func (s *summary) inGap(from, to int64) bool {
 }
 
 // interfaceNames gives each interface the name to show.
-func interfaceNames(ifaces []wire.Interface, facts *cluster.Facts) []string {
+func interfaceNames(ifaces []wire.Interface, facts *cluster.Facts, side wire.Side) []string {
 	out := make([]string, len(ifaces))
 	for i := range ifaces {
 		f := &ifaces[i]
-		if f.HasIndex {
+		if f.HasIndex && side == wire.SideNear { // --links are the node's
 			if l, ok := facts.Link(f.Index); ok {
 				out[i] = l.Name
 				continue

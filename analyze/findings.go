@@ -53,9 +53,11 @@ func rules() []rule {
 		{
 			code: codeNoReturnRoute, severity: severityTheTrouble,
 			match: func(r *Request) bool {
-				return r.StoppedAt == StopReturn && r.signs&signOtherNode == 0 && !r.passedFar()
+				return r.StoppedAt == StopReturn && r.signs&signOtherNode == 0 && r.rejectedBy.IsValid()
 			},
-			title:   say("The far host answered, and a router rejected the answer: it has no way back."),
+			title: func(r *Request) string {
+				return fmt.Sprintf("The far host answers, and the router %s rejects the answer: it has no way back.", r.rejectedBy)
+			},
 			reading: reads("the far side has no return route for this source. Not a tunnel fault, and not this node's masquerading as such."),
 			next:    func(_ *Result, r *Request) []string { return remedies(r) },
 		},
@@ -71,7 +73,7 @@ func rules() []rule {
 		{
 			code: codeReturnLost, severity: severityTheTrouble,
 			match: func(r *Request) bool {
-				return r.StoppedAt == StopReturn && r.signs&signOtherNode == 0 && r.passedFar()
+				return r.StoppedAt == StopReturn && r.signs&signOtherNode == 0 && !r.rejectedBy.IsValid()
 			},
 			title:   say("The far host answers, and the answer never reaches the node."),
 			reading: reads("the way back is broken: the far side has no route for this source, or a firewall on the way back drops it (a stateful one that has not seen the request does). Both look the same from here."),
@@ -140,7 +142,7 @@ func rules() []rule {
 				if _, same := contrast(res, r); !same {
 					out = append(out, "does the source matter? Make the same request from the node: answered there, it does.")
 				}
-				out = append(out, "is it the list? On the node, and in the cluster:", commandNatRules, commandAgentConfig)
+				out = append(out, "is it the list? On the node, and in the cluster:", natRules(r), commandAgentConfig)
 				return slices.Concat(out, farSteps(res, r), remedies(r))
 			},
 		},
@@ -174,7 +176,7 @@ func rules() []rule {
 			next: func(_ *Result, r *Request) []string {
 				return []string{
 					"on the node:", "  ip route get " + r.Server.Addr.String() + " from " + r.Client.Addr.String() + " iif POD-INTERFACE",
-					"  iptables-save -c | grep -nE 'FORWARD|DROP|REJECT'", "  nft list ruleset",
+					forwardRules(r), "  nft list ruleset",
 				}
 			},
 		},
@@ -184,7 +186,11 @@ func rules() []rule {
 			title:   say("The answer reaches the node, and the node does not deliver it to the Pod."),
 			reading: reads("the node drops the answer: a FORWARD rule or network policy, reverse path filtering, or a lost connection entry. The far side has answered."),
 			next: func(_ *Result, r *Request) []string {
-				return []string{"on the node:", "  conntrack -L -d " + r.Server.Addr.String(), "  iptables-save -c | grep -nE 'FORWARD|DROP|REJECT'", "  sysctl net.ipv4.conf.all.rp_filter"}
+				out := []string{"on the node:", "  conntrack -L -d " + r.Server.Addr.String(), forwardRules(r)}
+				if r.Server.Addr.Is4() {
+					out = append(out, "  sysctl net.ipv4.conf.all.rp_filter")
+				}
+				return out
 			},
 		},
 		{
@@ -195,7 +201,7 @@ func rules() []rule {
 			},
 			reading: reads("an egress address or an extra SNAT rule on this node, or an address of the node that was not given"),
 			next: func(_ *Result, r *Request) []string {
-				return []string{"if it is this node's: --node-ip " + sourceShown(r), "else find the rule:", commandNatRules}
+				return []string{"if it is this node's: --node-ip " + sourceShown(r), "else find the rule:", natRules(r)}
 			},
 		},
 		{
@@ -238,13 +244,21 @@ func rules() []rule {
 		},
 		{
 			code: codeFarUnanswered, severity: severityTheTrouble,
-			match:   func(r *Request) bool { return r.StoppedAt == StopFar },
-			title:   say("The request arrives at the far side, and no answer passes back there."),
-			reading: reads("the far host, its firewall, or whatever lies behind this capture point does not answer this source"),
+			match: func(r *Request) bool { return r.StoppedAt == StopFar },
+			title: say("The request arrives at the far side, and no answer passes back there."),
+			reading: func(res *Result, _ *Request) []string {
+				switch {
+				case res.farIsHost:
+					return []string{"the far host itself, or its firewall, does not answer this source (the capture was taken on it, as stated)"}
+				case res.farIsPath:
+					return []string{"whatever lies behind this capture point does not answer this source, or its answer goes another way (the capture was taken on the way, as stated)"}
+				}
+				return []string{"the far host, its firewall, or whatever lies behind this capture point does not answer this source"}
+			},
 			next: func(_ *Result, r *Request) []string {
 				return []string{
 					"at the far host: does the service listen, does a rule drop by source, is there a route back (without one, reverse path filtering drops):",
-					"  ip route get " + r.Client.Addr.String(),
+					"  ip route get " + farSource(r),
 				}
 			},
 		},
@@ -340,11 +354,6 @@ func (r *Request) farOnly() bool {
 	return r.Far != nil && !slices.ContainsFunc(r.Legs, func(l Leg) bool { return l.Kind != LegFar })
 }
 
-// passedFar tells whether an answer passed the far capture point, and no router is known to have rejected it.
-func (r *Request) passedFar() bool {
-	return !slices.ContainsFunc(r.Frames, func(f FrameRef) bool { return f.Leg == LegFar && strings.HasPrefix(f.What, "ICMP ") })
-}
-
 // farSource is the source that the far side answers to.
 func farSource(r *Request) string {
 	if r.Far != nil {
@@ -398,6 +407,20 @@ func askOwner(r *Request) string {
 		to = *r.Backend
 	}
 	return fmt.Sprintf("ask the owner of %s about %s %s > %s: %s", r.ICMP.From, r.Tuple.Proto, sourceShown(r), addrPort(to), ErrorText(!r.ICMP.V6, r.ICMP.Type, r.ICMP.Code))
+}
+
+// natRules and forwardRules are the commands that list the rules of the request's address family.
+func natRules(r *Request) string { return ofFamily(r, commandNatRules) }
+
+func forwardRules(r *Request) string {
+	return ofFamily(r, "  iptables-save -c | grep -nE 'FORWARD|DROP|REJECT'")
+}
+
+func ofFamily(r *Request, command string) string {
+	if r.Server.Addr.Is4() {
+		return command
+	}
+	return strings.Replace(command, "iptables-save", "ip6tables-save", 1)
 }
 
 func hostRange(a wire.Addr) string {
@@ -459,7 +482,10 @@ func findings(res *Result) []Finding {
 			}
 			g := &groups[n]
 			g.index = append(g.index, i)
-			d := dest{n, r.Tuple.Proto, r.Server.Addr, r.Server.Port}
+			d := dest{group: n, proto: r.Tuple.Proto, addr: r.Server.Addr}
+			if r.Server.HasPort {
+				d.port = r.Server.Port
+			}
 			m, ok := byDest[d]
 			if !ok {
 				m = len(g.dests)
@@ -574,19 +600,18 @@ func contrast(res *Result, r *Request) (text string, same bool) {
 		return "", false
 	}
 	if res.answered == nil {
-		res.answered = make(map[answeredKey][]int)
+		res.answered = make(map[answeredKey][]*Request)
 		for i := range res.Requests {
 			o := &res.Requests[i]
 			if (o.Outcome == HandshakeCompleted || o.Outcome == Answered) && (o.Source == NodeOwn || o.Source == NodeSNATed) {
 				k := answeredKey{o.capture(), o.Server.Addr}
 				if len(res.answered[k]) < 32 {
-					res.answered[k] = append(res.answered[k], i)
+					res.answered[k] = append(res.answered[k], o)
 				}
 			}
 		}
 	}
-	for _, i := range res.answered[answeredKey{r.capture(), r.Server.Addr}] {
-		o := &res.Requests[i]
+	for _, o := range res.answered[answeredKey{r.capture(), r.Server.Addr}] {
 		what := o.Tuple.Proto.String()
 		if o.Server.HasPort {
 			what += " port " + itoa(uint64(o.Server.Port))

@@ -16,6 +16,7 @@ type analysis struct {
 	captures         []CaptureInfo // of all files, by number
 	info             *CaptureInfo  // of the first file
 	number           int           // of the first file: index in Result.Captures
+	numbers          []int         // of all files
 	facts            *cluster.Facts
 	host             *hostFacts
 	common           common
@@ -34,10 +35,10 @@ type analysis struct {
 // newAnalysis reads the table once more for what all requests tell together.
 func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, facts *cluster.Facts) *analysis {
 	a := &analysis{
-		t: t, sum: sum, captures: captures, info: &captures[numbers[0]], number: numbers[0], facts: facts, thisNode: make(map[wire.Addr]bool),
+		t: t, sum: sum, captures: captures, info: &captures[numbers[0]], number: numbers[0], numbers: numbers, facts: facts, thisNode: make(map[wire.Addr]bool),
 	}
 	a.chains = t.chains()
-	a.host = learn(t, a.chains, facts, sum.Interfaces)
+	a.host = learn(t, a.chains, facts, sum.Interfaces, a.info.Side)
 	a.common = t.commons(facts)
 	if i := a.common.iface; i >= 0 && i < len(sum.Interfaces) && sum.Interfaces[i].LinkType == linkTypeSLL {
 		a.common.iface = -1 // SLL has no interface: one entry stands for all of them
@@ -139,7 +140,7 @@ func (a *analysis) judge(v *view) Request {
 	r.Outcome = o.outcome
 	r.Way = a.way(&r, v)
 	a.source(&r, v, c, o)
-	if r.Source == SourceLocal || a.deliveredHere(&r, v) {
+	if r.Source == SourceLocal || a.deliveredHere(&r, v) || r.unknownReason("source", "destination-may-be-local") {
 		r.Egress = nil // it went out to a Pod of this node or to neighbours: no claim about egress
 	} else if r.Basis == BasisEgress && r.Egress == nil {
 		e := r.Client // seen leaving where no direction is recorded

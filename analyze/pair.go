@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/srcproof/srcproof/capture/wire"
 )
@@ -81,9 +82,15 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 			if exact := slices.DeleteFunc(slices.Clone(cs), func(c claim) bool { return c.confidence != Exact }); len(exact) > 0 {
 				best = exact
 			}
-			if len(best) == 1 {
-				c := best[0]
-				partners[c.near][c.request] = append(partners[c.near][c.request], c.partner)
+			// Two captures of one node may both hold it; two requests of one capture may not both be it.
+			from := make(map[int]int)
+			for _, c := range best {
+				from[c.near]++
+			}
+			for _, c := range best {
+				if from[c.near] == 1 && (len(best) == 1 || c.confidence == Exact) {
+					partners[c.near][c.request] = append(partners[c.near][c.request], c.partner)
+				}
 			}
 		}
 	}
@@ -117,7 +124,6 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 			n.place(&n.requests[k], n.views[k], partners[i][k], all[i], claimed, far, opt)
 		}
 	}
-	answeredElsewhere(near)
 	describePairs(res, all, opt)
 	for j, f := range far {
 		sound := slices.ContainsFunc(all, func(ps []*pairing) bool { return !ps[j].same && !ps[j].swapped })
@@ -718,18 +724,20 @@ func answeredElsewhere(near []*analysis) {
 	if len(near) < 2 {
 		return
 	}
-	type arrival struct {
-		a    *analysis
-		view int
+	// What is answered: the tuple, and of a connection the sequence number that is acknowledged.
+	type question struct {
+		tuple wire.Tuple
+		isn   uint32
 	}
-	answers := make(map[wire.Tuple][]arrival)
+	answers := make(map[question][]*analysis)
 	for _, n := range near {
-		for k, v := range n.views {
+		for _, v := range n.views {
 			for _, l := range v.legs() {
 				if l.server.packets > 0 && l.client.packets == 0 {
 					for _, x := range l.flows {
-						t := n.t.flows[x].key.tuple(v.clientSide(x))
-						answers[t] = append(answers[t], arrival{n, k})
+						isn, _ := v.isn()
+						q := question{n.t.flows[x].key.tuple(v.clientSide(x)), isn}
+						answers[q] = append(answers[q], n)
 					}
 				}
 			}
@@ -741,14 +749,15 @@ func answeredElsewhere(near []*analysis) {
 			if r.Outcome != RequestOnly || r.StoppedAt != StopUnknown && r.StoppedAt != StopReturn || r.Egress == nil {
 				continue
 			}
-			t := n.views[k].leaving()
-			at := slices.DeleteFunc(slices.Clone(answers[t]), func(x arrival) bool { return x.a == n })
+			isn, _ := n.views[k].isn()
+			at := slices.DeleteFunc(slices.Clone(answers[question{n.views[k].leaving(), isn}]), func(a *analysis) bool { return a == n })
 			if len(at) == 0 {
 				continue
 			}
+			r.Reasons = slices.DeleteFunc(r.Reasons, func(s Reason) bool { return strings.Contains(string(s), "no answer reached the node") })
 			r.clear("stopped_at")
 			r.StoppedAt = StopReturn
-			r.because("its answer arrived at another node's capture: %s", at[0].a.name())
+			r.because("its answer arrived at another node's capture: %s", at[0].name())
 			r.signs |= signOtherNode
 		}
 	}

@@ -116,6 +116,7 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 		case rejectedReply != nil:
 			e := rejectedReply.p.far.rejection(rejectedReply.chain)
 			r.clear("stopped_at")
+			r.rejectedBy = e.from
 			if a.thisNode[e.from] || a.role(e.from).Kind == cluster.RoleNode {
 				r.StoppedAt = StopNodeIn
 				r.because("the node itself (%s) rejected the far host's answer: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
@@ -288,7 +289,7 @@ func (a *analysis) placeAbsent(r *Request, v *view, pairings []*pairing, claimed
 		if g == gapProxy && answered {
 			r.StoppedAt = StopNone
 			r.signs |= signMiddlebox | signProxy
-			r.because("the far capture holds another connection with the same payload at the same time: something on the way ends connections")
+			r.because("the far capture holds another connection in its place, at the same time and with the same payload or the same tuple: something on the way ends connections")
 			return
 		}
 		if first == covered {
@@ -324,15 +325,17 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	from, to := f.sum.First, f.sum.Last
 	lower, upper, known := p.clock.at(l.client.first)
 	switch {
-	case l.client.first == wire.NoTime || from == wire.NoTime || to == wire.NoTime:
-		return gapNoTime, "", "--far-window FROM/TO, when the far capture ran"
+	case l.client.first == wire.NoTime:
+		return gapNoTime, "", ""
 	case opt.HasFarWindow && !known:
 		if l.client.first < opt.FarFrom || l.client.first > opt.FarTo {
 			return gapWindow, "", "a far capture that runs while the request is made"
 		}
 		lower, upper = -1<<61, 1<<61 // the stated window has settled it; by the far clock it may be any time
+	case from == wire.NoTime || to == wire.NoTime:
+		return gapNoTime, "", "--far-window FROM/TO, when the far capture ran"
 	case known:
-		if !covers(l, from-upper, to-lower) {
+		if !covers(l, from-lower, to-upper) { // whatever the offset is within its bounds
 			return gapWindow, "", "a far capture that runs while the request is made"
 		}
 	case len(p.clock.stretches) > 0 && p.joined > 0:
@@ -421,6 +424,9 @@ func (a *analysis) lookalike(v *view, f *analysis, claimed map[int]bool, lower, 
 		if samePayload(v, o) {
 			return gapProxy
 		}
+		if t == o.leaving() && comparableTS(v, o) {
+			return gapProxy // the same tuple at the same moment, and another opening: a device on the way makes its own connection
+		}
 		if isn, ok := v.isn(); ok && t.Src == o.leaving().Src {
 			if other, ok := o.isn(); ok && other != isn && comparableTS(v, o) {
 				continue // another connection of the same source: its SYN carries another timestamp value
@@ -483,11 +489,14 @@ func describePairs(res *Result, all [][]*pairing, opt PairOptions) {
 			if n := len(p.clock.stretches); n > 0 {
 				s := &p.clock.stretches[n-1]
 				if s.hasLow && s.hasUp && !info.HasOffset {
-					info.HasOffset = true
-					info.ClockOffset = (s.lower + s.upper) / 2
-					info.ClockError = max((s.upper-s.lower+1)/2, 0)
-					info.ClockPairs = s.pairs
-					info.ClockStated = p.clock.stated
+					for _, n := range p.far.numbers {
+						c := &res.Captures[n]
+						c.HasOffset = true
+						c.ClockOffset = (s.lower + s.upper) / 2
+						c.ClockError = max((s.upper-s.lower+1)/2, 0)
+						c.ClockPairs = s.pairs
+						c.ClockStated = p.clock.stated
+					}
 				}
 				if n > 1 {
 					info.Notes = append(info.Notes, p.clock.stepNote(p.near.name()))
@@ -507,11 +516,16 @@ func describePairs(res *Result, all [][]*pairing, opt PairOptions) {
 		res.stated = append(res.stated, "stated: the far capture ran "+utcTime(opt.FarFrom)+"/"+utcTime(opt.FarTo)+" (--far-window)")
 	}
 	if opt.HasFarOffset {
-		res.stated = append(res.stated, fmt.Sprintf("stated: the far clock is %s ahead of the near one, ± %s (--far-clock-offset); used where no packet shows it", time.Duration(opt.FarOffset), time.Duration(opt.FarOffsetError)))
+		offset, word := time.Duration(opt.FarOffset), "ahead of"
+		if offset < 0 {
+			offset, word = -offset, "behind"
+		}
+		res.stated = append(res.stated, fmt.Sprintf("stated: the far clock is %s %s the near one, ± %s (--far-clock-offset); used where no packet shows it", offset, word, time.Duration(opt.FarOffsetError)))
 	}
 	for _, h := range opt.FarHosts {
 		res.stated = append(res.stated, "stated: the far capture lies on the way to "+h.String()+" (--far-host)")
 	}
+	res.farIsHost, res.farIsPath = opt.FarIsHost, opt.FarIsPath
 	if opt.FarIsHost {
 		res.stated = append(res.stated, "stated: the far capture was taken on the destination itself (--far-is host)")
 	}

@@ -22,8 +22,12 @@ type Result struct {
 	LeftOut int
 	Nearest []Request
 
-	stated   []string              // what the person stated of the far captures, as limits
-	answered map[answeredKey][]int // requests that were answered, for comparison; made by contrast
+	farIsHost, farIsPath bool // stated of the far capture point
+
+	stated []string // what the person stated of the far captures, as limits
+	// answered are requests that were answered, for comparison; made by contrast, and kept by a selection, so that what is
+	// compared with need not be selected.
+	answered map[answeredKey][]*Request
 }
 
 type answeredKey struct {
@@ -95,9 +99,10 @@ type Request struct {
 	Legs            []Leg
 	Findings        []string // codes, in the order of the rules
 
-	signs     sign      // what findings look for and no field tells
-	mtu       uint32    // next-hop MTU of signMTU, 0 if the message had none
-	replyFrom wire.Addr // of signReplyOther
+	signs      sign      // what findings look for and no field tells
+	mtu        uint32    // next-hop MTU of signMTU, 0 if the message had none
+	replyFrom  wire.Addr // of signReplyOther
+	rejectedBy wire.Addr // the router that rejected the far host's answer; zero if none did
 }
 
 // ICMPAnswer is the ICMP error that answered a request.

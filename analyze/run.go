@@ -56,6 +56,7 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	if len(sides[wire.SideNear]) > 0 && len(sides[wire.SideFar]) > 0 {
 		pair(res, sides[wire.SideNear], sides[wire.SideFar], opt.Pair)
 	}
+	answeredElsewhere(sides[wire.SideNear])
 	for _, side := range sides {
 		for _, a := range side {
 			number(a.requests)
@@ -63,6 +64,7 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 		}
 	}
 	sortRequests(res.Requests)
+	res.Limits = limits(res)
 	res.conclude()
 	return res, nil
 }
@@ -74,12 +76,10 @@ func (r *Request) capture() int {
 	return r.Legs[0].Capture
 }
 
-// conclude fills in what follows from the requests: counts, findings and limits. It runs again when requests are selected.
+// conclude fills in what follows from the requests: counts and findings. It runs again when requests are selected.
 func (res *Result) conclude() {
-	res.answered = nil
 	res.Sources = countSources(res.Requests)
 	res.Findings = findings(res)
-	res.Limits = limits(res)
 }
 
 // sortRequests puts requests in order of first packet, then of tuple. Requests are large, so their order is sorted and each

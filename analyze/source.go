@@ -492,7 +492,7 @@ func gapText(g gap) string {
 	case gapPlace:
 		return "nothing shows that packets to this destination pass the far capture point"
 	case gapProxy:
-		return "the far capture holds another connection to the same server at the same time, with the same payload"
+		return "the far capture holds another connection to the same server at the same time, with the same payload or the same tuple"
 	case gapAmbiguous:
 		return "the far capture holds something at the same time that may be it, and too little to tell"
 	case gapBetweenFiles:
@@ -506,7 +506,9 @@ func gapText(g gap) string {
 func (a *analysis) settle(g gap, r *Request) string {
 	far := a.info.Side == wire.SideFar
 	switch g {
-	case gapFilter, gapFiltered:
+	case gapFiltered:
+		return "a capture without a filter, or with: " + strings.Trim(hostFilter(r), "'")
+	case gapFilter:
 		if far {
 			return "--far-filter EXPR, the filter it was captured with ('' for none), or a capture without a filter"
 		}

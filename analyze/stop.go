@@ -255,7 +255,7 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 			r.because("the node itself (%s) rejected the server's answer: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
 			return
 		} else if e != nil {
-			r.StoppedAt = StopReturn
+			r.StoppedAt, r.rejectedBy = StopReturn, e.from
 			r.because("%s rejected the server's answer on its way back: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
 			return
 		}

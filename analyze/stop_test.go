@@ -71,9 +71,9 @@ func TestStoppedAt(t *testing.T) {
 		}, "* pod-sourced/far half-open|rejected return"},
 		{"far: refused by the far host", g, "", []part{about(onFarSide), seenAt(first, in("ens4"), ttl(61)), reset(out("ens4"), ttl(64)), goesOn(20)}, "* pod-sourced/far refused unknown(delivery-not-seen)"},
 		{"far: the capture ends at once", g, "", []part{about(onFarSide), seenAt(first, in("ens4"), ttl(61)), goesOn(1.2)}, "* pod-sourced/far request-only|request-only(capture-ended) unknown(capture-ended)"},
-		{"far: packets were dropped", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), dropped(3), goesOn(20)}, "* pod-sourced/far request-only unknown(packets-dropped)"},
-		{"far: the file is cut", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), about(damagedEnd), goesOn(20)}, "* pod-sourced/far request-only unknown(capture-incomplete)"},
-		{"far: the filter keeps one direction", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), filtered("src host " + pod), goesOn(20)}, "* pod-sourced/far request-only unknown(filtered-out)"},
+		{"far: packets were dropped", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), dropped(3), goesOn(20)}, "* pod-sourced/far request-only(packets-dropped) unknown(packets-dropped)"},
+		{"far: the file is cut", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), about(damagedEnd), goesOn(20)}, "* pod-sourced/far request-only(capture-incomplete) unknown(capture-incomplete)"},
+		{"far: the filter keeps one direction", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), filtered("src host " + pod), goesOn(20)}, "* pod-sourced/far request-only(filtered-out) unknown(filtered-out)"},
 		{"far: the filter is not known, and all packets go one way", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), about(filterUnknown), window(0, 20)}, "* pod-sourced/far request-only unknown(filter-not-known)"},
 		{"far: the filter is not known, and another request of the Pod to the server was answered", g, "udp any > any", []part{
 			about(onFarSide), inOrder(seenAt(many{udp(pod+":41000 > 192.0.2.9:53", "q", at(5))}, in("ens4"), ttl(61)), seenAt(open[:1], in("ens4"), ttl(61)), seenAt(open[1:2], out("ens4"), ttl(64)), seenAt(open[2:], in("ens4"), ttl(61)), seenAt(opened(pod+":41001 > "+server+":443", 9, 9000)[:2], in("ens4"), ttl(61))), about(filterUnknown),

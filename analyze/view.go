@@ -213,14 +213,14 @@ type hostFacts struct {
 }
 
 // learn gathers what a capture's requests tell of the host, so that each can be judged in the light of all.
-func learn(t *table, chains []chain, facts *cluster.Facts, ifaces []wire.Interface) *hostFacts {
+func learn(t *table, chains []chain, facts *cluster.Facts, ifaces []wire.Interface, side wire.Side) *hostFacts {
 	h := &hostFacts{
 		ifaces: make([]ifaceSeen, len(ifaces)), own: make(map[wire.Addr]bool), translatedTo: make(map[wire.Addr]bool),
 		pods: make(map[wire.Addr]bool), macs: make(map[[6]byte]bool),
 	}
 	for i := range ifaces {
 		h.ifaces[i].loopback = ifaces[i].Loopback
-		if ifaces[i].HasIndex {
+		if ifaces[i].HasIndex && side == wire.SideNear { // the links are the node's
 			if l, ok := facts.Link(ifaces[i].Index); ok && l.PodSide {
 				h.ifaces[i].podSide, h.ifaces[i].podFact = true, "--links"
 			}

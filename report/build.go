@@ -214,6 +214,7 @@ func (b *builder) capture(out *Capture, i int) {
 		AllInterfaces: s.AllInterfaces, SnapLen: nonZero(s.SnapLen), Packets: s.Frames, Bytes: s.Bytes,
 		Transmissions: in.Transmitted, Complete: s.Complete, Damage: Maybe(in.DamageText), Dropped: known(s.Dropped, s.HasDropped),
 		ClockOffset: known(in.ClockOffset, in.HasOffset), ClockError: known(in.ClockError, in.HasOffset),
+		ClockPairs: known(uint64(max(in.ClockPairs, 0)), in.HasOffset && !in.ClockStated), ClockStated: in.HasOffset && in.ClockStated,
 		FilteredOut: s.FilteredOut, CutPackets: s.CutFrames, LetGo: in.LetGo, Skipped: make(map[string]uint64),
 		Notes:  once(slices.Concat(s.Notes, in.Notes)),
 		Window: Window{From: TimeOf(s.First), To: TimeOf(s.Last), Basis: "packets"},

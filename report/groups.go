@@ -39,7 +39,7 @@ type rowKey struct {
 	proto                  string
 	role                   string // the client's
 	client, name           string
-	egress                 string
+	egress, farSaw         string
 	server, serverRole     string
 	serverName             string
 	clientPort, serverPort int32 // -1 is none
@@ -58,6 +58,7 @@ type row struct {
 	own     bool // all its requests left with their client's address
 	clients distinct
 	egress  distinct
+	farSaw  distinct
 	servers distinct
 	ports   distinct
 }
@@ -157,7 +158,7 @@ func stops(s string) bool { return s != "" && s != "none" && s != "unknown" }
 // requests did not find room even at the least detail.
 func rows(rec *Record, limit int, all bool) (out []row, leftRows int, leftRequests uint64) {
 	bySeverity := severities(rec)
-	far := onlyFar(rec)
+	far, farSaw := onlyFar(rec), arrivedOtherwise(rec)
 	var buckets []*bucket
 	byVerdict := make(map[verdict]*bucket)
 	for i := range rec.Requests {
@@ -177,7 +178,7 @@ func rows(rec *Record, limit int, all bool) (out []row, leftRows int, leftReques
 	})
 	if all {
 		for _, b := range buckets {
-			rs, _ := b.rows(rec, far, single, len(b.index))
+			rs, _ := b.rows(rec, far, farSaw, single, len(b.index))
 			out = append(out, rs...)
 		}
 		return out, 0, 0
@@ -186,13 +187,13 @@ func rows(rec *Record, limit int, all bool) (out []row, leftRows int, leftReques
 	chosen := make([][]row, len(buckets))
 	used := 0
 	for i, b := range buckets {
-		chosen[i], _ = b.rows(rec, far, manyPorts, len(b.index))
+		chosen[i], _ = b.rows(rec, far, farSaw, manyPorts, len(b.index))
 		used += len(chosen[i])
 	}
 	for i, b := range buckets {
 		room := min(limit-used+len(chosen[i]), share(b.rank, limit, len(buckets)))
 		for d := exact; d < manyPorts && room > 0; d++ {
-			if rs, ok := b.rows(rec, far, d, room); ok {
+			if rs, ok := b.rows(rec, far, farSaw, d, room); ok {
 				used += len(rs) - len(chosen[i])
 				chosen[i] = rs
 				break
@@ -225,12 +226,18 @@ func share(rank, limit, verdicts int) int {
 }
 
 // rows groups the bucket's requests. It gives up, and says false, where that makes more than limit rows.
-func (b *bucket) rows(rec *Record, far bool, d detail, limit int) ([]row, bool) {
+func (b *bucket) rows(rec *Record, far, farSaw bool, d detail, limit int) ([]row, bool) {
 	var out []row
 	at := make(map[rowKey]int)
 	for _, i := range b.index {
 		r := &rec.Requests[i]
-		key := keyOf(r, d, far)
+		key, saw := keyOf(r, d, far), ""
+		if farSaw {
+			saw = farWord(r)
+		}
+		if key.egress != "" {
+			key.farSaw = saw
+		}
 		n, ok := at[key]
 		if !ok || d == single {
 			if len(out) == limit {
@@ -249,6 +256,7 @@ func (b *bucket) rows(rec *Record, far bool, d detail, limit int) ([]row, bool) 
 		w.own = w.own && left == r.Client.Addr
 		w.clients.add(r.Client.Addr)
 		w.egress.add(left)
+		w.farSaw.add(saw)
 		w.servers.add(r.Server.Addr)
 		if r.Server.Port != nil {
 			w.ports.add(strconv.Itoa(int(*r.Server.Port)))
@@ -285,6 +293,7 @@ const (
 	stayedLocal = "stayed local"
 	notSeen     = "not seen"
 	theirOwn    = "their own"
+	sameAddress = "the same"
 )
 
 // egressWord is the address with which a request left the node, or at a far side arrived, or what is to be said in its
@@ -301,6 +310,23 @@ func egressWord(r *Request, far bool) string {
 		return stayedLocal
 	}
 	return notSeen
+}
+
+// arrivedOtherwise tells whether a request arrived at the far side with another address than the one it left with, or than
+// nobody saw it leave with: then the table has a column for that.
+func arrivedOtherwise(rec *Record) bool {
+	return twoSided(rec) && slices.ContainsFunc(rec.Requests, func(r Request) bool { return r.Far != nil && farWord(&r) != sameAddress })
+}
+
+// farWord is the address with which a request arrived at the far side, or what is to be said in its place.
+func farWord(r *Request) string {
+	switch {
+	case r.Far == nil:
+		return notSeen
+	case r.Egress != nil && r.Egress.Addr == r.Far.Addr:
+		return sameAddress
+	}
+	return r.Far.Addr
 }
 
 // behind tells whether the node translated the request and what it had been before is not in the capture: the client

@@ -449,7 +449,7 @@ func randomRecord(seed uint64) *Record {
 
 var words = []string{
 	"eth0", "172.16.0.13", "2001:db8:1111:2222:3333:4444:5555:6666", "pod-sourced", "request-only", "node-snated", "handshake-completed", "unknown",
-	"none", "between", "not-sent", "pod", "node", "service", "in", "out", "egress", "SYN", "SYN-ACK", "capture on the node: tcpdump -ni any", "tcp", "icmp",
+	"none", "between", "far", "near", "SYN again", "ICMP net unreachable from 10.20.0.1", "data", "return", "not-sent", "pod", "node", "service", "in", "out", "egress", "SYN", "SYN-ACK", "capture on the node: tcpdump -ni any", "tcp", "icmp",
 	"\u65e5\u672c\u8a9e", evil, "\xff\xfe", "\u2028", "\U000e0041", "a\"b\\c</script>&", "default/" + "web-0", "x",
 	strings.Repeat("long", 60), strings.Repeat("many words ", 40), strings.Repeat("e\u0301", 150), strings.Repeat("\u65e5\u672c", 90), "stopped_at", "source",
 }

@@ -80,7 +80,9 @@ type Capture struct {
 	LetGo         uint64            `json:"flows_let_go"`    // flows forgotten for want of room
 	ClockOffset   *int64            `json:"clock_offset_ns"` // this clock minus the near clock
 	ClockError    *int64            `json:"clock_error_ns"`
-	Skipped       map[string]uint64 `json:"skipped"` // why frames gave no packet; only reasons that occurred
+	ClockPairs    *uint64           `json:"clock_pairs"`  // joined packets that show it; absent where none does
+	ClockStated   bool              `json:"clock_stated"` // a person says so, no packet shows it
+	Skipped       map[string]uint64 `json:"skipped"`      // why frames gave no packet; only reasons that occurred
 	Notes         []string          `json:"notes"`
 }
 

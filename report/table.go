@@ -74,14 +74,20 @@ func (p *page) verdicts(rs []row, merged bool, requests string) [][]cell {
 // table writes the rows on one line each, or, where names and addresses do not leave the room, on a line and a second
 // one below it: an address is the answer here and is never cut. Requests between neighbours are the last line.
 func (p *page) table(rec *Record, rs []row, near neighbours) {
-	far := onlyFar(rec)
+	far, farSaw := onlyFar(rec), arrivedOtherwise(rec)
+	egress := func(left, saw string) []cell {
+		if !farSaw {
+			return []cell{{text: left}}
+		}
+		return []cell{{text: left}, {text: saw}}
+	}
 	for _, f := range forms(far) {
 		verdicts := p.verdicts(rs, f.merged, f.requests)
 		last := near.cells(len(verdicts[0]))
-		lines := [][]cell{append(slices.Clone(verdicts[0]), cell{text: "CLIENT"}, cell{text: f.egress}, cell{text: "SERVER"})}
+		lines := [][]cell{slices.Concat(verdicts[0], []cell{{text: "CLIENT"}}, egress(f.egress, "FAR SAW"), []cell{{text: "SERVER"}})}
 		for i := range rs {
-			lines = append(lines, append(verdicts[i+1], cell{text: rs[i].clientWords(rec, f.nameWidth)},
-				cell{text: rs[i].egressWords()}, cell{text: rs[i].serverWords(rec, f.nameWidth)}))
+			lines = append(lines, slices.Concat(verdicts[i+1], []cell{{text: rs[i].clientWords(rec, f.nameWidth)}},
+				egress(rs[i].egressWords(), rs[i].farWords()), []cell{{text: rs[i].serverWords(rec, f.nameWidth)}}))
 		}
 		widths, sum := tableWidth(lines)
 		if last != nil {
@@ -112,8 +118,8 @@ func (p *page) table(rec *Record, rs []row, near neighbours) {
 		r := &rs[i]
 		client := p.fit("client ", func(n int) string { return r.clientWords(rec, n) })
 		server := p.fit("server ", func(n int) string { return r.serverWords(rec, n) })
-		below[i] = append(append(client, cell{text: leftAs(r.egressWords(), far)}), server...)
-		aligned = aligned && len(below[i]) == 3
+		below[i] = slices.Concat(client, egress(leftAs(r.egressWords(), far), farSawWords(r.farWords())), server)
+		aligned = aligned && len(client) == 1 && len(server) == 1
 	}
 	all := verdicts
 	if last != nil {
@@ -167,6 +173,13 @@ func leftAs(egress string, far bool) string {
 		return "arrived as " + egress
 	}
 	return "left as " + egress
+}
+
+func farSawWords(address string) string {
+	if address == notSeen {
+		return "not seen at the far side"
+	}
+	return "far saw " + address
 }
 
 // stackIndent is where the second line of a row begins.
@@ -259,6 +272,14 @@ func (r *row) egressWords() string {
 		return theirOwn
 	}
 	return address(r.egress.words("address"))
+}
+
+// farWords is with which address the requests arrived at the far side.
+func (r *row) farWords() string {
+	if r.rowKey.farSaw != "" {
+		return address(r.rowKey.farSaw)
+	}
+	return address(r.farSaw.words("address"))
 }
 
 func (r *row) serverWords(rec *Record, nameWidth int) string {

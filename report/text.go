@@ -236,9 +236,17 @@ func (p *page) requests(rec *Record, near neighbours) {
 	p.blank()
 	p.table(rec, rs, near)
 	p.rest(rs, leftRows, leftRequests)
+	compared := twoSided(rec)
+	if compared {
+		p.ladders(rec)
+	}
 	severe := p.findings(rec)
 	p.sources(rec, rs)
-	p.examples(rec, rs, severe)
+	p.examples(rec, rs, severe || compared)
+	if compared {
+		p.blank()
+		p.labelled("clocks", clockLines(rec))
+	}
 	p.unknowns(rec)
 }
 

@@ -232,7 +232,7 @@ func pairs(t testing.TB) map[string]*analyze.Result {
 		"pair-dropped-not-stated": compared(t, "dropped-between", nil),
 		"pair-dropped-at-far":     compared(t, "dropped-at-far", unfiltered),
 		"pair-node-in":            compared(t, "node-in", nil), "pair-not-sent": compared(t, "not-sent", nil),
-		"pair-rejected": compared(t, "rejected-by-router", nil), "pair-refused": compared(t, "refused", nil),
+		"pair-rejected": compared(t, "rejected-by-router", nil),
 		"pair-second-translation": secondTranslation(t), "pair-middlebox": middlebox(t), "pair-long": longPair(t),
 		"pair-far-only": farOnly(t), "pair-several-far": severalFar(t), "pair-groups": fourGroups(t), "pair-hostile": hostilePair(t),
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,8 @@ type labRequest struct {
 	Op       string
 	Addr     string
 	Local    string // of a dial: "" is the kernel's choice
+	To       string // of a proxy: where it connects on to
+	AsClient bool   // of a proxy: with the client's address and port
 	Wait     time.Duration
 	Bytes    int
 	Silent   bool
@@ -138,6 +141,8 @@ func (req labRequest) do(conns map[string]net.Conn) (string, error) {
 		return "", serveLines(req.Addr)
 	case "serve-udp":
 		return "", serveDatagrams(req.Addr, req.Silent)
+	case "proxy-tcp":
+		return "", serveProxy(req.Addr, req.To, req.AsClient)
 	case "dial":
 		dialer := net.Dialer{Timeout: req.Wait}
 		if req.Local != "" {
@@ -232,6 +237,48 @@ func serveLines(addr string) error {
 	}()
 	return nil
 }
+
+// serveProxy accepts connections, opens one of its own for each, and copies what either side sends to the other. It
+// passes on what was read as it was read, as proxies do.
+func serveProxy(addr, to string, asClient bool) error {
+	var listen net.ListenConfig
+	if asClient {
+		listen.Control = transparent
+	}
+	ln, err := listen.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				dialer := net.Dialer{}
+				if asClient {
+					dialer.LocalAddr, dialer.Control = client.RemoteAddr(), transparent
+				}
+				server, err := dialer.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer server.Close()
+				go func() {
+					_, _ = io.Copy(onlyWriter{client}, onlyReader{server})
+					_ = client.(*net.TCPConn).CloseWrite()
+				}()
+				_, _ = io.Copy(onlyWriter{server}, onlyReader{client})
+			}()
+		}
+	}()
+	return nil
+}
+
+// onlyReader hides WriteTo, for the reason that onlyWriter hides ReadFrom.
+type onlyReader struct{ io.Reader }
 
 // onlyWriter hides ReadFrom: a splice would give the answer other segment boundaries on each kernel.
 type onlyWriter struct{ io.Writer }

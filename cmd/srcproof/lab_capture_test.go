@@ -177,6 +177,8 @@ type labFrame struct {
 	ttl      byte
 	flags    string // TCP: of S, A, F, R, in this order
 	seq      uint32
+	mss      uint16 // TCP option; 0 if absent
+	stamped  bool   // TCP timestamps option
 	payload  int    // bytes of transport payload
 	icmp     string // "type/code"
 	echo     uint16 // identifier of an echo message
@@ -239,6 +241,18 @@ func (f *labFrame) decodeIP(b []byte) bool {
 	case 6:
 		f.proto, sport, dport, f.seq = "tcp", be.Uint16(b), be.Uint16(b[2:]), be.Uint32(b[4:])
 		f.payload = len(b) - int(b[12]>>4)*4
+		for o := b[20 : int(b[12]>>4)*4]; len(o) > 1 && o[0] != 0; {
+			switch o[0] {
+			case 1: // no operation: a byte alone
+				o = o[1:]
+				continue
+			case 2:
+				f.mss = be.Uint16(o[2:])
+			case 8:
+				f.stamped = true
+			}
+			o = o[max(o[1], 2):]
+		}
 		for _, flag := range []struct {
 			bit  byte
 			name string
@@ -266,7 +280,8 @@ func (f *labFrame) decodeIP(b []byte) bool {
 //
 // point is the capture's name, and for captures on any also interface and direction: "far", "any eth0 out". frame is
 // written as tcpdump writes it: "tcp 172.16.0.13 > 10.20.0.10:80 S" with the flags exactly, "data" for a payload, or
-// type/code for ICMP; an address without a port is any port, * is any address, and "ttl N" may end it.
+// type/code for ICMP, "mss N" and "timestamp" for TCP options; an address without a port is any port, * is any address, and
+// "ttl N" may end it.
 type sight struct {
 	point, frame string
 	least, most  int
@@ -303,6 +318,14 @@ func (s sight) matches(f *labFrame) bool {
 		switch what := words[i]; {
 		case what == "ttl":
 			if i++; words[i] != strconv.Itoa(int(f.ttl)) {
+				return false
+			}
+		case what == "mss":
+			if i++; words[i] != strconv.Itoa(int(f.mss)) {
+				return false
+			}
+		case what == "timestamp":
+			if !f.stamped {
 				return false
 			}
 		case what == "data":

@@ -12,7 +12,15 @@ import (
 	"testing"
 )
 
-var recordCaptures = flag.Bool("record", false, "make the captures in testdata/captures again, in the lab")
+// recordCaptures names the cases to make: "" for none, "true" for all (the flag without a value), else one or more.
+var recordCaptures = func() *string {
+	names := new(string)
+	flag.BoolFunc("record", "make the captures in testdata/captures again, in the lab; -record=CASE,CASE makes these alone", func(s string) error {
+		*names = s
+		return nil
+	})
+	return names
+}()
 
 // capturesDir is where the stored captures are: one folder for a case.
 const capturesDir = "../../testdata/captures"
@@ -51,6 +59,13 @@ func storedCases() []storedCase {
 		{dir: "node-in", scenario: "node-in", files: near},
 		{dir: "dropped-between", scenario: "dropped-between", files: both},
 		{dir: "dropped-at-far", scenario: "dropped-at-far", files: both},
+		{dir: "snat-twice", scenario: "snat-twice", files: both},
+		{dir: "proxy", scenario: "proxy", files: both},
+		{dir: "reset-between", scenario: "reset-between", files: both},
+		{
+			dir: "reply-at-other-node", scenario: "reply-at-other-node", files: append(slices.Clip(both), storedFile{"node2.pcap", "node2"}),
+			note: "node2.pcap is the other node's capture.",
+		},
 		{dir: "ping", scenario: "ping-snat", files: near},
 		{dir: "udp", scenario: "udp", files: near},
 		{dir: "udp-closed", scenario: "udp-closed", files: near},
@@ -86,20 +101,32 @@ func (c storedCase) wants(sc scenario) []labWant {
 const mostBytes = 20_000
 
 // TestLabRecord makes the stored captures again: go test ./cmd/srcproof -run TestLabRecord -record
+// With -record=CASE it makes one alone: a new case must not change what others' goldens rest on.
 func TestLabRecord(t *testing.T) {
-	if !*recordCaptures {
+	if *recordCaptures == "" || *recordCaptures == "false" {
 		t.Skip("writes testdata/captures only with -record")
 	}
+	cases := storedCases()
+	if *recordCaptures != "true" {
+		asked := strings.Split(*recordCaptures, ",")
+		cases = slices.DeleteFunc(cases, func(c storedCase) bool { return !slices.Contains(asked, c.dir) })
+		if len(cases) != len(asked) {
+			t.Fatalf("-record=%s: not all of these are cases in storedCases", *recordCaptures)
+		}
+	}
 	var names []string
-	for _, c := range storedCases() {
+	for _, c := range cases {
 		names = append(names, c.scenario)
 	}
 	results := labCaptures(t, names...)
 	if t.Failed() {
 		t.FailNow() // a case is written whole or not at all
 	}
-	for _, c := range storedCases() {
+	for _, c := range cases {
 		r := results[c.scenario]
+		if r == nil {
+			t.Fatalf("case %s: this kernel cannot make scenario %s", c.dir, c.scenario)
+		}
 		dir := filepath.Join(capturesDir, c.dir)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -148,9 +175,9 @@ func caseReadme(c storedCase, r *scenarioResult) string {
 			strings.Join(w.source, " or "), w.outcome, cmp.Or(strings.Join(w.stoppedAt, " or "), "-"), cmp.Or(w.completed, "-"))
 	}
 	b.WriteByte('\n')
-	fmt.Fprintf(&b, "Made by scenario `%s` of cmd/srcproof/lab_scenarios_test.go: real translation by the kernel, in network\n"+
+	fmt.Fprintf(&b, "Made by scenario `%s` of cmd/srcproof/lab_*_test.go: real translation by the kernel, in network\n"+
 		"namespaces on one host, so the clocks of all captures are one. To make it again, as root:\n\n"+
-		"    go test ./cmd/srcproof -run TestLabRecord -record\n", c.scenario)
+		"    go test ./cmd/srcproof -run TestLabRecord -record=%s\n", c.scenario, c.dir)
 	return b.String()
 }
 
@@ -187,6 +214,8 @@ func placeOf(capture string) string {
 		return "far host"
 	case "rtr":
 		return "router between"
+	case "node2":
+		return "the other node, all interfaces"
 	}
 	return capture
 }

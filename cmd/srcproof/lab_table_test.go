@@ -101,7 +101,7 @@ func (w labWant) besideFar(stoppedAt string) []labWant {
 // labScenarios is the table.
 func labScenarios() []scenario {
 	return slices.Concat(demoScenarios(), sourceScenarios(), failureScenarios(), datagramScenarios(), ipv6Scenarios(),
-		serviceScenarios(), connectionScenarios(), localScenarios())
+		serviceScenarios(), connectionScenarios(), localScenarios(), pathScenarios())
 }
 
 // hostFilter is what a person captures with who looks for one server. It misses what routers on the way say.

@@ -34,7 +34,13 @@ const (
 	routerFar = "10.20.0.1" // towards the far host
 	farIP     = "10.20.0.10"
 	serviceIP = "10.96.0.10"
+	virtualIP = "10.30.0.80" // that the router turns into the far host's
+	node2IP   = "10.10.0.18" // a second node, on a link of its own
+	router2IP = "10.10.0.17" // towards it
 	podCIDR   = "172.16.0.0/16"
+
+	overlayIP     = "10.40.0.3" // the node's address in the tunnel
+	overlayRouter = "10.40.0.1"
 
 	podIP6     = "fd00:10:1::d"
 	pod2IP6    = "fd00:10:1::e"
@@ -169,6 +175,8 @@ type lab struct {
 	podLink             string // the node's end of the Pod's link
 	pod, node, rtr, far *labHost
 	pod2                *labHost // nil until addPod2
+	node2               *labHost // nil until addNode2
+	lacks               string   // what this kernel lacks that the scenario needs, "" for nothing; see need
 }
 
 // labHost is one namespace of a lab, with a process in it that opens sockets on command.
@@ -324,6 +332,65 @@ var (
 	keepNarrowed = []string{"169.254.0.0/16", podCIDR, "172.17.0.0/20", "10.10.0.0/28", "fe80::/10", podCIDR6, "fd00:10:10::/64"}
 )
 
+// addNode2 adds a second node with an uplink of its own. It has no Pods, and says nothing about packets to them.
+func (l *lab) addNode2() {
+	l.t.Helper()
+	l.node2 = l.addHost("node2")
+	l.node2.ip(
+		"link add eth0 type veth peer name n1 netns "+l.rtr.ns,
+		"addr add "+node2IP+"/28 dev eth0",
+		"link set eth0 up",
+	)
+	l.rtr.ip("addr add "+router2IP+"/28 dev n1", "link set n1 up")
+	l.node2.ip("route add default via "+router2IP, "route add blackhole "+podCIDR)
+	l.node2.sysctl("net.ipv4.ip_forward=1")
+	l.resolved(l.node2, farIP)
+}
+
+// addOverlay puts a VXLAN tunnel between node and router, and the node's default route into it: the uplink then carries
+// nothing of the Pod's but UDP packets between node and router.
+func (l *lab) addOverlay() {
+	l.t.Helper()
+	for h, end := range map[*labHost]struct{ local, remote, dev, addr string }{
+		l.node: {nodeIP, routerIP, "eth0", overlayIP},
+		l.rtr:  {routerIP, nodeIP, "n0", overlayRouter},
+	} {
+		if _, err := labCommand(strings.Fields("ip -n " + h.ns + " link add vx0 type vxlan id 7 dstport 4789 local " + end.local +
+			" remote " + end.remote + " dev " + end.dev)...); err != nil {
+			l.missing("VXLAN: %v", err)
+		}
+		h.ip("addr add "+end.addr+"/24 dev vx0", "link set vx0 up")
+	}
+	l.node.ip("route replace default via " + overlayRouter)
+	l.resolved(l.node, farIP)
+}
+
+// missing ends a scenario that this kernel cannot make. It is then not checked, which the tests say; it has not failed.
+func (l *lab) missing(format string, args ...any) {
+	l.t.Helper()
+	l.lacks = fmt.Sprintf(format, args...)
+	l.t.Fatalf("this kernel lacks %s", l.lacks)
+}
+
+// need adds an iptables rule with an extension that kernels may lack.
+func (l *lab) need(h *labHost, extension, rule string) {
+	l.t.Helper()
+	l.needs(h, "iptables", extension, rule)
+}
+
+// need6 is need's IPv6 twin.
+func (l *lab) need6(h *labHost, extension, rule string) {
+	l.t.Helper()
+	l.needs(h, "ip6tables", extension, rule)
+}
+
+func (l *lab) needs(h *labHost, tool, extension, rule string) {
+	l.t.Helper()
+	if _, err := labCommand(append([]string{"ip", "netns", "exec", h.ns, tool, "-w"}, strings.Fields(rule)...)...); err != nil {
+		l.missing("%s: %v", extension, err)
+	}
+}
+
 // masq replaces the node's nat rules by those that ip-masq-agent writes on GKE for a list of ranges, IPv4 and IPv6.
 func (l *lab) masq(randomFully bool, keep ...string) {
 	l.t.Helper()
@@ -451,6 +518,18 @@ func (h *labHost) serveTCP(addrs ...string) {
 func (h *labHost) serveUDP(addr string, silent bool) {
 	h.t.Helper()
 	h.agent.must(labRequest{Op: "serve-udp", Addr: addr, Silent: silent})
+}
+
+// proxyTCP starts a proxy: for each connection that it accepts it opens one to another address.
+func (h *labHost) proxyTCP(addr, to string) {
+	h.t.Helper()
+	h.agent.must(labRequest{Op: "proxy-tcp", Addr: addr, To: to})
+}
+
+// proxyAsClient starts a proxy that opens its connections with the address and port of the client, as TPROXY allows.
+func (h *labHost) proxyAsClient(addr, to string) {
+	h.t.Helper()
+	h.agent.must(labRequest{Op: "proxy-tcp", Addr: addr, To: to, AsClient: true})
 }
 
 // tcp makes one request: connect, send a line, read it back, close. It returns how it ended.

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"syscall"
+)
+
+// transparent is Linux's.
+func transparent(_, _ string, _ syscall.RawConn) error { return errors.ErrUnsupported }

@@ -239,7 +239,7 @@ func pairs(t testing.TB) map[string]*analyze.Result {
 		"pair-dropped-not-stated": compared(t, "dropped-between", nil),
 		"pair-dropped-at-far":     compared(t, "dropped-at-far", unfiltered),
 		"pair-node-in":            compared(t, "node-in", nil), "pair-not-sent": compared(t, "not-sent", nil),
-		"pair-rejected": compared(t, "rejected-by-router", nil),
+		"pair-rejected":           compared(t, "rejected-by-router", nil),
 		"pair-second-translation": secondTranslation(t), "pair-middlebox": middlebox(t), "pair-long": longPair(t),
 		"pair-far-only": farOnly(t), "pair-several-far": severalFar(t), "pair-groups": fourGroups(t), "pair-hostile": hostilePair(t),
 	}
@@ -346,6 +346,14 @@ func TestManyCases(t *testing.T) {
 	}
 }
 
+func minuteEarlier(r analyze.Request) analyze.Request {
+	r.First -= 60e9
+	for i := range r.Frames {
+		r.Frames[i].Time -= 60e9
+	}
+	return r
+}
+
 // TestOneWayTime: a time is told only where the clocks carry it.
 func TestOneWayTime(t *testing.T) {
 	for _, tc := range []struct {
@@ -364,14 +372,12 @@ func TestOneWayTime(t *testing.T) {
 			r.Frames = append(r.Frames, again)
 		}, false},
 		{"a clock that was set between two requests", func(res *analyze.Result) {
-			earlier := unanswered(t)
-			earlier.First -= 60e9
+			earlier := minuteEarlier(unanswered(t))
 			arrived(&earlier, 1, endp(node, 31337, nodeRole), ahead-5e9, 1, 0)
 			res.Requests = append(res.Requests, earlier)
 		}, false},
 		{"a clock that was set back between two requests", func(res *analyze.Result) {
-			earlier := unanswered(t)
-			earlier.First -= 60e9
+			earlier := minuteEarlier(unanswered(t))
 			arrived(&earlier, 1, endp(node, 31337, nodeRole), ahead+5e9, 1, 1)
 			earlier.Frames = append(earlier.Frames, analyze.FrameRef{
 				Frame: 4, Time: earlier.First + 3e6, Leg: analyze.LegEgress, Direction: wire.DirIn, What: "SYN-ACK",

@@ -893,8 +893,12 @@ func (l *ladder) answers() {
 	slices.SortFunc(list, func(a, b stepKey) int {
 		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a.what, b.what), cmp.Compare(a.from, b.from))
 	})
-	if len(list) == 0 && l.r.StoppedAt == "far" {
-		l.rung(lane{}, lane{}, "x no answer seen here", l.p.bad)
+	if len(list) == 0 && len(l.far) > 0 && l.r.Outcome == "request-only" {
+		style := l.p.bad
+		if l.r.StoppedAt != "far" {
+			style = nil
+		}
+		l.rung(lane{}, lane{}, l.notSeen("far")+" no answer seen here", style)
 	}
 	for _, k := range list {
 		switch {

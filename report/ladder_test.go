@@ -410,6 +410,8 @@ func TestNotSeen(t *testing.T) {
 		far        bool
 		has, hasNo string
 	}{
+		{"far", analyze.StopFar, true, "|  x no answer", "?"},
+		{"far not covered", analyze.StopUnknown, true, "|  ? no answer", "x "},
 		{"between", analyze.StopBetween, false, "> x |", "?"},
 		{"not covered", analyze.StopUnknown, false, "> ? |", "x "},
 		{"return", analyze.StopReturn, true, "x not seen <---SYN-ACK", "?"},
@@ -418,7 +420,11 @@ func TestNotSeen(t *testing.T) {
 		r := unanswered(t)
 		r.StoppedAt = tc.stop
 		if tc.far {
-			arrived(&r, 1, endp(node, 31337, nodeRole), ahead, 1, 1)
+			replies := uint64(1)
+			if strings.HasPrefix(tc.what, "far") {
+				replies = 0
+			}
+			arrived(&r, 1, endp(node, 31337, nodeRole), ahead, 1, replies)
 		}
 		got := strings.Join(ladderLines(string(text(t, New(pairOf(t, []string{"far.pcap"}, r), tool), TextOptions{}))), "\n")
 		if !strings.Contains(got, tc.has) || strings.Contains(got, tc.hasNo) {

@@ -65,7 +65,7 @@ func (r *scenarioResult) path(t *testing.T, name string) string {
 }
 
 // labParallel is how many labs run at a time. Most of a scenario is waiting for a timeout.
-const labParallel = 4
+const labParallel = 6
 
 // labCache holds the results of this test binary's run: every scenario happens once, whoever asks for it.
 var labCache = struct {

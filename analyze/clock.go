@@ -30,14 +30,23 @@ type sample struct {
 	fromServer bool
 }
 
-// measure makes the clock of a pairing from its exact joins, or takes the stated one.
+// measure makes the clock of a pairing from its joins, or takes the stated one.
 func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
+	p.clock = clock{}
 	var samples []sample
-	for k, v := range n.views {
-		for _, m := range partners[k] {
-			if m.p == p && m.confidence == Exact && len(samples) < 1<<20 {
-				samples = append(samples, samplesOf(v, p.far.views[m.chain])...)
+	// Strong joins make the clock; where there are none, the others do.
+	for _, want := range []func(m *partner) bool{
+		func(m *partner) bool { return m.strong }, func(m *partner) bool { return m.confidence == Exact }, func(m *partner) bool { return !m.rewritten },
+	} {
+		for k, v := range n.views {
+			for i := range partners[k] {
+				if m := &partners[k][i]; m.p == p && want(m) && len(samples) < 1<<20 {
+					samples = append(samples, samplesOf(v, p.far.views[m.chain])...)
+				}
 			}
+		}
+		if len(samples) > 0 {
+			break
 		}
 	}
 	slices.SortFunc(samples, func(a, b sample) int {
@@ -93,19 +102,23 @@ func (c *clock) at(near int64) (lower, upper int64, known bool) {
 func samplesOf(v, far *view) []sample {
 	type key struct {
 		payloadKey
-		kind printKind
-		ipid uint16
+		kind   printKind
+		ipidOf uint16
 	}
 	proto := v.proto()
 	keyOf := func(fp *fingerprint, from int) (key, bool) {
-		k := key{kind: fp.kind, ipid: fp.ipid}
+		k := key{kind: fp.kind}
 		k.from, k.size = uint8(from), fp.size
 		switch fp.kind {
 		case printSYN, printSYNACK, printSegment:
 			k.digest, k.seq = fp.digest, fp.ts
+			if !fp.hasTS {
+				k.ipidOf = fp.ipid
+			}
 			return k, true
 		case printDatagram:
 			if fp.short == 0 {
+				k.ipidOf = fp.ipid
 				return k, fp.ipid != 0
 			}
 			k.digest = fp.short

@@ -328,3 +328,15 @@ func (a *analysis) runsOn(first int64, resent bool) gap {
 	}
 	return gapEnded
 }
+
+// runsOut tells whether the capture went on long enough after a direction's first packet, and a little after its last one,
+// for an answer to any of them to be due.
+func (a *analysis) runsOut(d *dirState) gap {
+	if g := a.runsOn(d.first, false); g != covered {
+		return g
+	}
+	if max(a.t.lastTime, a.sum.Last)-d.last < min(1_000_000_000, max(50_000_000, 3*a.longestHandshake)) {
+		return gapEnded
+	}
+	return covered
+}

@@ -443,6 +443,7 @@ const (
 	signRewritten  // joined although the sequence numbers differ
 	signMiddlebox  // answered near, and the far side that would show it holds nothing, or another connection
 	signProxy      // the far side holds another connection with its payload
+	signTaken      // listed as part of another request
 	signSecond     // arrived with another source than it left the node with
 )
 

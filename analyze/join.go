@@ -328,6 +328,7 @@ type edge struct {
 	a, b       int32
 	basis      [3]string
 	confidence Confidence
+	apart      bool // all agrees but the time: a clock was set in between
 }
 
 // edges finds pairs of conversations that share what translation leaves alone. contradicted are those that share all of it
@@ -337,6 +338,8 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 	try := func(e edge, ok bool) {
 		switch {
 		case !ok:
+		case e.apart:
+			contradicted[e.a], contradicted[e.b] = true, true
 		case e.basis[1] != "" && e.basis[2] != "":
 			// ISN, timestamp value and IP ID all agree: one packet, whatever was done to its TTL (a bridged datapath, a TTL rule).
 			edges = append(edges, e)
@@ -414,7 +417,7 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 			continue
 		}
 		if len(members) > maxPartners {
-			t.narrowISN(convs, members, try)
+			t.narrowISN(convs, members, try, contradicted)
 			continue
 		}
 		for x := range members {
@@ -424,7 +427,10 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		}
 	}
 	for k, members := range byPacket {
-		if len(members) < 2 || len(members) > maxPartners {
+		if len(members) > maxPartners {
+			for _, m := range members {
+				contradicted[m] = true // any of the crowd may be the other side of any
+			}
 			continue
 		}
 		for x := range members {
@@ -441,7 +447,7 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 
 // narrowISN splits conversations that share one ISN by timestamp value and IP ID: a crowd that still shares all three is
 // no evidence.
-func (t *table) narrowISN(convs []conversation, members []int32, try func(edge, bool)) {
+func (t *table) narrowISN(convs []conversation, members []int32, try func(edge, bool), contradicted map[int32]bool) {
 	type key struct {
 		ts   uint32
 		ipid uint16
@@ -454,6 +460,9 @@ func (t *table) narrowISN(convs []conversation, members []int32, try func(edge, 
 	}
 	for _, s := range sub {
 		if len(s) > maxPartners {
+			for _, m := range s {
+				contradicted[m] = true
+			}
 			continue
 		}
 		for x := range s {
@@ -514,6 +523,8 @@ func (t *table) sameOpening(convs []conversation, a, b int32) (edge, bool) {
 		if bothID {
 			e.basis[2] = "ip id"
 		}
+	case bothTS && x.ts == y.ts && bothID && x.ipid == y.ipid:
+		e.apart = true
 	case !bothTS && bothID && x.ipid == y.ipid && gap <= forwardDelayTCP:
 		e.basis[2], e.confidence = "ip id", Exact
 	case !t.oneEndKept(p, q):

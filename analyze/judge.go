@@ -24,8 +24,9 @@ type analysis struct {
 	thisNode         map[wire.Addr]bool
 	occurs           map[wire.Addr]seenAs // see occurrences
 
-	vlanPairs map[uint32]uint32   // see missingVLAN
-	byServer  map[serverKey][]int // see lookalike
+	vlanPairs map[uint32]uint32       // see missingVLAN
+	byServer  map[serverKey][]arrival // see lookalike
+	longest   int64                   // of byServer, from first to last packet
 
 	chains   []chain
 	views    []*view   // one per chain

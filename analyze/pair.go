@@ -35,8 +35,10 @@ type pairing struct {
 	// otherSource: one arrived with another.
 	sameSource, otherSource bool
 	joined                  int
-	same                    bool // the two are the same capture
-	swapped                 bool // the far capture shows packets earlier on their way than the near one
+	odds                    uint8 // see atOdds: 0 not worked out, 1 no, 2 yes
+	numbersKept             bool  // openings were joined by their sequence numbers: nothing on the way rewrites them
+	same                    bool  // the two are the same capture
+	swapped                 bool  // the far capture shows packets earlier on their way than the near one
 }
 
 // partner is a far chain that a near request was joined with.
@@ -45,7 +47,10 @@ type partner struct {
 	chain      int // index into the far analysis
 	basis      []string
 	confidence Confidence
-	rewritten  bool // the sequence numbers differ: a firewall rewrites them
+	strong     bool        // more than a number or a payload alone agrees: such joins make the clock that the others must fit
+	rewritten  bool        // the sequence numbers differ: a firewall rewrites them
+	moved      bool        // it arrived at another server than it was sent to
+	payload    *payloadKey // of a datagram: what agreed; nil for connections
 }
 
 // pair joins the two sides and judges again where packets stop.
@@ -60,39 +65,16 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 			all[i][j].checkSides()
 		}
 	}
+	counts := payloadCounts(near)
 	for j, f := range far {
 		ix := newFarIndex(f)
-		counts := payloadCounts(near)
-		// A far chain belongs to one near request: what two claim with equal right belongs to neither.
-		type claim struct {
-			near, request int
-			partner
-		}
-		claims := make(map[int][]claim)
+		// What agrees in more than one thing is joined first and shows how the clocks lie; the rest has to fit that.
+		settle(ix.claims(near, partners, all, j, counts, func(*pairing, *view, *partner) bool { return true }), partners, func(c claim) bool { return c.strong })
 		for i, n := range near {
-			for k, v := range n.views {
-				if m, ok := ix.find(n, v, counts); ok {
-					m.p = all[i][j]
-					claims[m.chain] = append(claims[m.chain], claim{i, k, m})
-				}
-			}
+			all[i][j].measure(n, partners[i], opt)
 		}
-		for _, cs := range claims {
-			best := cs
-			if exact := slices.DeleteFunc(slices.Clone(cs), func(c claim) bool { return c.confidence != Exact }); len(exact) > 0 {
-				best = exact
-			}
-			// Two captures of one node may both hold it; two requests of one capture may not both be it.
-			from := make(map[int]int)
-			for _, c := range best {
-				from[c.near]++
-			}
-			for _, c := range best {
-				if from[c.near] == 1 && (len(best) == 1 || c.confidence == Exact) {
-					partners[c.near][c.request] = append(partners[c.near][c.request], c.partner)
-				}
-			}
-		}
+		settle(ix.claims(near, partners, all, j, counts, func(p *pairing, v *view, m *partner) bool { return p.timely(v, f.views[m.chain], m) }),
+			partners, func(claim) bool { return true })
 	}
 	claimed := make([]map[int]bool, len(far))
 	for j := range far {
@@ -107,6 +89,7 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 					if m.p == p {
 						claimed[j][m.chain] = true
 						p.joined++
+						p.numbersKept = p.numbersKept || m.basis[0] == "tcp isn" && m.strong
 						p.compareSources(n.views[k], f.views[m.chain])
 					}
 				}
@@ -129,6 +112,101 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 		sound := slices.ContainsFunc(all, func(ps []*pairing) bool { return !ps[j].same && !ps[j].swapped })
 		f.keepOwn(claimed[j], sound)
 	}
+}
+
+// claim is a near request's claim on a far chain.
+type claim struct {
+	near, request int
+	partner
+}
+
+// claims finds the partners of the near requests that have none yet in this far capture.
+func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pairing, j int, counts map[payloadKey]int32, fits func(*pairing, *view, *partner) bool) []claim {
+	var out []claim
+	for i, n := range near {
+		p := all[i][j]
+		for k, v := range n.views {
+			if slices.ContainsFunc(partners[i][k], func(m partner) bool { return m.p.far == ix.a }) {
+				continue
+			}
+			if m, ok := ix.find(v, counts, func(m *partner) bool { return fits(p, v, m) }); ok {
+				m.p = p
+				out = append(out, claim{i, k, m})
+			}
+		}
+	}
+	return out
+}
+
+// settle joins what the claims of one kind agree on. A far chain belongs to one near request: what two claim with equal
+// right belongs to neither, unless the two are of different near captures, which may both hold it.
+func settle(claims []claim, partners [][][]partner, kind func(claim) bool) {
+	byChain := make(map[int][]claim)
+	for _, c := range claims {
+		if kind(c) {
+			byChain[c.chain] = append(byChain[c.chain], c)
+		}
+	}
+	taken := make(map[int]bool)
+	for _, ps := range partners {
+		for _, of := range ps {
+			for _, m := range of {
+				if len(claims) > 0 && m.p.far == claims[0].p.far {
+					taken[m.chain] = true
+				}
+			}
+		}
+	}
+	for chain, best := range byChain {
+		if taken[chain] {
+			continue
+		}
+		if exact := slices.DeleteFunc(slices.Clone(best), func(c claim) bool { return c.confidence != Exact }); len(exact) > 0 {
+			best = exact
+		}
+		from := make(map[int]int)
+		for _, c := range best {
+			from[c.near]++
+		}
+		for _, c := range best {
+			if from[c.near] == 1 && (len(best) == 1 || c.confidence == Exact) {
+				partners[c.near][c.request] = append(partners[c.near][c.request], c.partner)
+			}
+		}
+	}
+}
+
+// timely tells whether two exchanges can be one by the measured clocks; without a clock they can.
+func (p *pairing) timely(v, far *view, m *partner) bool {
+	if k := m.payload; k != nil {
+		near := false
+		v.prints(v.exit().flows, func(a *fingerprint, from int) {
+			lower, upper, known := p.clock.at(a.time)
+			if from != int(k.from) || a.size != k.size || !known {
+				near = near || !known && !m.moved
+				return
+			}
+			far.prints(far.flows(), func(b *fingerprint, from int) {
+				const delay = 500_000_000
+				same := a.short == b.short && a.short != 0 || a.digest == b.digest
+				if from == int(k.from) && b.size == k.size && same && b.time-a.time >= lower-delay && b.time-a.time <= upper+delay {
+					near = true
+				}
+			})
+		})
+		return near
+	}
+	x, y := v.exit(), far.exit()
+	a, b := &x.client, &y.client
+	if a.packets == 0 || b.packets == 0 {
+		a, b = &x.server, &y.server
+	}
+	lower, upper, known := p.clock.at(a.first)
+	if !known || a.packets == 0 || b.packets == 0 {
+		return true
+	}
+	const slack = 5_000_000_000 // the first packets of each side need not be the same ones
+	return b.first <= a.last+upper+slack && b.last >= a.first+lower-slack
 }
 
 // keepOwn keeps of a far capture's requests those that no near one was joined with and whose sender is the cluster's: the
@@ -224,14 +302,16 @@ func (v *view) leaving() wire.Tuple {
 	return v.t.flows[x].key.tuple(v.clientSide(x))
 }
 
-// payloadKey is a datagram's payload, length, sequence number (echo, SCTP) and how much of the payload the digest covers.
+// payloadKey is a datagram's payload, length, sequence number (echo, SCTP), how many bytes of the payload the digest
+// covers, and, where a crowd shares the payload, the IP ID.
 type payloadKey struct {
 	digest uint64
 	size   uint32
+	cover  uint32
 	seq    uint32
 	proto  wire.Proto
 	from   uint8
-	level  uint8 // 0 the longest that was captured whole, 1 the first 64 bytes, 2 the first 16
+	ipid   uint16 // 0 in keys of the payload alone
 }
 
 // payloadKeys calls visit for the keys of one datagram, the longest digest first.
@@ -243,11 +323,23 @@ func payloadKeys(fp *fingerprint, from int, proto wire.Proto, icmp bool, visit f
 	if icmp || proto == wire.ProtoSCTP {
 		k.seq = fp.ts
 	}
-	for level, d := range [3]uint64{fp.digest, fp.mid, fp.short} {
-		if d == 0 || level > 0 && d == fp.digest && level == 2 && fp.mid == 0 {
+	seen := uint32(0)
+	for _, d := range [3]struct {
+		digest uint64
+		cover  uint32
+	}{{fp.digest, fp.size}, {fp.mid, min(64, fp.size)}, {fp.short, min(16, fp.size)}} {
+		switch {
+		case d.digest == 0:
+			continue
+		case d.cover == fp.size && fp.size > 64 && d.digest == fp.mid:
+			continue // the longest that was captured is the first 64 bytes
+		case d.cover == fp.size && fp.size > 16 && d.digest == fp.short:
+			continue
+		case d.cover == seen:
 			continue
 		}
-		k.digest, k.level = d, uint8(level)
+		seen = d.cover
+		k.digest, k.cover = d.digest, d.cover
 		visit(k)
 	}
 }
@@ -322,22 +414,29 @@ func newFarIndex(a *analysis) *farIndex {
 		if proto == wire.ProtoTCP || proto == wire.ProtoSCTP {
 			if isn, ok := v.isn(); ok {
 				ix.byISN[isnKey{isn, proto}] = append(ix.byISN[isnKey{isn, proto}], n)
-			} else if proto == wire.ProtoTCP {
-				segmentKeys(v, func(k segmentKey) { ix.bySegment[k] = append(ix.bySegment[k], n) })
 			}
 			if proto == wire.ProtoTCP {
+				segmentKeys(v, func(k segmentKey) { ix.bySegment[k] = append(ix.bySegment[k], n) })
 				continue
 			}
 		}
 		v.prints(v.flows(), func(fp *fingerprint, from int) {
 			payloadKeys(fp, from, proto, proto.IsICMP(), func(k payloadKey) {
-				if l := ix.byPayload[k]; len(l) <= maxPartners && (len(l) == 0 || l[len(l)-1] != n) {
-					ix.byPayload[k] = append(l, n)
+				ix.enter(k, n)
+				if fp.hasID && fp.ipid != 0 {
+					k.ipid = fp.ipid
+					ix.enter(k, n)
 				}
 			})
 		})
 	}
 	return ix
+}
+
+func (ix *farIndex) enter(k payloadKey, n int32) {
+	if l := ix.byPayload[k]; len(l) <= maxPartners && (len(l) == 0 || l[len(l)-1] != n) {
+		ix.byPayload[k] = append(l, n)
+	}
 }
 
 // segmentKeys calls visit for the windows that the client's sequence numbers lie in; long transfers are entered at their
@@ -366,11 +465,11 @@ func segmentKeys(v *view, visit func(segmentKey)) {
 	}
 }
 
-// find returns the far chain that is the near request, if exactly one is.
-func (ix *farIndex) find(n *analysis, v *view, near map[payloadKey]int32) (partner, bool) {
+// find returns the far chain that is the near request, if exactly one is that fits.
+func (ix *farIndex) find(v *view, near map[payloadKey]int32, fits func(*partner) bool) (partner, bool) {
 	var found []partner
 	add := func(m partner, ok bool) {
-		if ok && !slices.ContainsFunc(found, func(o partner) bool { return o.chain == m.chain && o.confidence >= m.confidence }) {
+		if ok && fits(&m) && !slices.ContainsFunc(found, func(o partner) bool { return o.chain == m.chain && o.confidence >= m.confidence }) {
 			found = slices.DeleteFunc(found, func(o partner) bool { return o.chain == m.chain })
 			found = append(found, m)
 		}
@@ -405,10 +504,18 @@ func (ix *farIndex) find(n *analysis, v *view, near map[payloadKey]int32) (partn
 			matched := false
 			payloadKeys(fp, from, proto, proto.IsICMP(), func(k payloadKey) {
 				list := ix.byPayload[k]
-				if matched || len(list) == 0 || len(list) > maxPartners {
+				if matched || len(list) == 0 {
 					return // the longest digest that both sides hold decides
 				}
 				matched = true
+				if len(list) > maxPartners && fp.hasID && fp.ipid != 0 {
+					withID := k
+					withID.ipid = fp.ipid
+					list = ix.byPayload[withID]
+				}
+				if len(list) > maxPartners {
+					return
+				}
 				for _, c := range list {
 					add(ix.datagram(v, int(c), k, fp, near[k] == 1 && ix.counts[k] == 1))
 				}
@@ -459,7 +566,7 @@ func (ix *farIndex) opening(v *view, c int) (partner, bool) {
 	far := ix.a.views[c]
 	m := partner{chain: c, basis: []string{"tcp isn"}}
 	if v.proto() == wire.ProtoSCTP {
-		m.basis[0], m.confidence = "sctp initiate tag", Exact
+		m.basis[0], m.confidence, m.strong = "sctp initiate tag", Exact, true
 		return m, true
 	}
 	comparable, ts, id := false, false, false
@@ -493,7 +600,7 @@ func (ix *farIndex) opening(v *view, c int) (partner, bool) {
 		m.basis = append(m.basis, "ip id")
 	}
 	if ts || id {
-		m.confidence = Exact
+		m.confidence, m.strong = Exact, true
 		return m, true
 	}
 	a, b := v.leaving(), far.leaving()
@@ -541,15 +648,16 @@ func (ix *farIndex) midstream(v *view, c int) (partner, bool) {
 		return partner{}, false
 	}
 	if len(m.basis) == 2 {
-		m.confidence = Exact
+		m.confidence, m.strong = Exact, true
 	}
 	return m, true
 }
 
-// datagram compares two exchanges that share one datagram's payload, length and sequence number.
+// datagram compares two exchanges that share one datagram's payload, length and sequence number. IP IDs that differ may have
+// been rewritten on the way (pf's random-id), so they only count against a payload that others have, too.
 func (ix *farIndex) datagram(v *view, c int, k payloadKey, fp *fingerprint, unique bool) (partner, bool) {
 	far := ix.a.views[c]
-	m := partner{chain: c, basis: []string{"payload"}}
+	m := partner{chain: c, basis: []string{"payload"}, payload: &k}
 	id, contradicts := false, false
 	far.prints(far.flows(), func(y *fingerprint, from int) {
 		if y.kind != printDatagram || from != int(k.from) || y.size != k.size || y.digest != k.digest && y.mid != k.digest && y.short != k.digest {
@@ -564,10 +672,13 @@ func (ix *farIndex) datagram(v *view, c int, k payloadKey, fp *fingerprint, uniq
 		m.basis = append(m.basis, "ip id")
 	}
 	a, b := v.leaving(), far.leaving()
+	sameServer := a.Dst == b.Dst && (a.DstPortOrEchoID == b.DstPortOrEchoID || v.proto().IsICMP())
 	switch {
-	case id, unique:
+	case id && unique && !sameServer: // the destination may change on the way; the clocks have to agree
+		m.confidence, m.moved = Exact, true
+	case id && sameServer, unique && sameServer:
 		m.confidence = Exact
-	case contradicts, a.Dst != b.Dst || a.DstPortOrEchoID != b.DstPortOrEchoID && !v.proto().IsICMP():
+	case contradicts || !sameServer:
 		return partner{}, false
 	}
 	return m, true
@@ -729,15 +840,19 @@ func answeredElsewhere(near []*analysis) {
 		tuple wire.Tuple
 		isn   uint32
 	}
-	answers := make(map[question][]*analysis)
+	type arrivedAt struct {
+		a    *analysis
+		view int
+	}
+	answers := make(map[question][]arrivedAt)
 	for _, n := range near {
-		for _, v := range n.views {
+		for k, v := range n.views {
 			for _, l := range v.legs() {
 				if l.server.packets > 0 && l.client.packets == 0 {
 					for _, x := range l.flows {
 						isn, _ := v.isn()
 						q := question{n.t.flows[x].key.tuple(v.clientSide(x)), isn}
-						answers[q] = append(answers[q], n)
+						answers[q] = append(answers[q], arrivedAt{n, k})
 					}
 				}
 			}
@@ -750,15 +865,22 @@ func answeredElsewhere(near []*analysis) {
 				continue
 			}
 			isn, _ := n.views[k].isn()
-			at := slices.DeleteFunc(slices.Clone(answers[question{n.views[k].leaving(), isn}]), func(a *analysis) bool { return a == n })
+			at := slices.DeleteFunc(slices.Clone(answers[question{n.views[k].leaving(), isn}]), func(x arrivedAt) bool { return x.a == n })
 			if len(at) == 0 {
 				continue
 			}
 			r.Reasons = slices.DeleteFunc(r.Reasons, func(s Reason) bool { return strings.Contains(string(s), "no answer reached the node") })
 			r.clear("stopped_at")
 			r.StoppedAt = StopReturn
-			r.because("its answer arrived at another node's capture: %s", at[0].name())
+			r.because("its answer arrived at another node's capture: %s", at[0].a.name())
 			r.signs |= signOtherNode
+			// What came in there is no request of its own.
+			o := &at[0].a.requests[at[0].view]
+			if o.Outcome == ReplyOnly {
+				r.Frames = append(r.Frames, o.Frames...)
+				sortFrames(r.Frames)
+				o.signs |= signTaken
+			}
 		}
 	}
 }

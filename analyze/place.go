@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +27,15 @@ func (a *analysis) place(r *Request, v *view, partners []partner, pairings []*pa
 			r.unknown("stopped_at", "sides-not-as-stated", text, how)
 			return
 		}
+	}
+	if r.Source == NotSent && len(partners) > 0 {
+		strong := slices.ContainsFunc(partners, func(m partner) bool { return m.strong })
+		if !strong {
+			return // by its payload alone it would be somebody else's
+		}
+		const text = "it arrived at the far side, so it left; no packet leaving this host could be matched to it"
+		r.Source, r.Basis, r.StoppedAt, r.Reasons = SourceUnknown, BasisNone, StopUnknown, nil
+		r.unknown("source", "egress-not-joined", text, "")
 	}
 	for _, m := range partners {
 		a.attach(r, v, m)
@@ -76,10 +86,10 @@ func (a *analysis) attach(r *Request, v *view, m partner) {
 		r.signs |= signRewritten
 	}
 	left := v.leaving()
-	if arrived.Src != left.Src {
+	if arrived.Src != left.Src && v.egressShown(r) {
 		r.signs |= signSecond
 	}
-	if r.Source == SourceUnknown && v.egress == nil && v.pod != nil && r.Client.Role.Kind == cluster.RolePod {
+	if r.Source == SourceUnknown && !v.egressShown(r) && r.Client.Role.Kind == cluster.RolePod {
 		// The Pod's side and the far side, and nothing in between: the address that arrived is the one that left, or was
 		// changed on the way; a node address can only be the node's doing.
 		switch {
@@ -92,6 +102,11 @@ func (a *analysis) attach(r *Request, v *view, m partner) {
 		default:
 		}
 	}
+}
+
+// egressShown tells whether the near capture shows the request as it left the node.
+func (v *view) egressShown(r *Request) bool {
+	return v.egress != nil || v.plain != nil && v.plain.client.flags&knowTTL != 0 && (!ownTTL(v.plain.client.ttl) || r.Source == NodeOwn)
 }
 
 // placeJoined: the far side saw the request.
@@ -134,8 +149,20 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 			r.clear("stopped_at")
 			r.StoppedAt = StopNone
 		}
-	case OutcomeUnknown, HandshakeCompleted, Answered, HalfOpen, Refused, Midstream, OneDirection, ReplyOnly:
-		// What the near side says of these stands: they were answered, or they carry no more.
+	case HandshakeCompleted, Answered, Refused, HalfOpen, Midstream:
+		unanswered := slices.ContainsFunc(partners, func(m partner) bool { return m.p.far.requests[m.chain].Outcome == RequestOnly })
+		if answered == nil && unanswered && r.StoppedAt == StopNone {
+			// Answered near, and not at the far side: a device on the way may have answered (a SYN proxy keeps the client's
+			// numbers), or the far capture does not show answers.
+			a.placeFar(r, v, partners)
+			if r.StoppedAt == StopFar {
+				r.signs |= signMiddlebox
+			} else if r.StoppedAt == StopNone {
+				r.StoppedAt = StopUnknown
+			}
+		}
+	case OutcomeUnknown, OneDirection, ReplyOnly:
+		// They carry no more than the near side says of them.
 	}
 }
 
@@ -151,7 +178,7 @@ func (a *analysis) rejection(chain int) *icmpError {
 // placeReturn: the far side answered, and the node's capture does not hold the answer.
 func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
 	r.clear("stopped_at")
-	if v.exit() == v.pod || v.inside {
+	if !v.egressShown(r) {
 		r.unknown("stopped_at", gapInterfaces, "the far side answered; the near capture does not show the node's egress, so whether the answer reached the node is not known", a.captureHint(r))
 		return
 	}
@@ -165,7 +192,7 @@ func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
 	}
 	g := a.absent(&reply)
 	if g == covered {
-		g = a.runsOn(v.exit().client.first, v.exit().client.packets > 1)
+		g = a.answerDue(v, m)
 	}
 	if g != covered {
 		r.unknown("stopped_at", g, "the far side answered; that the answer did not reach the node is not covered: "+gapText(g), a.settle(g, r))
@@ -173,6 +200,24 @@ func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
 	}
 	r.StoppedAt = StopReturn
 	r.because("the far side answered (%s), and no answer reached the node", plural(m.p.far.requests[m.chain].RepliesSeen, "packet"))
+}
+
+// answerDue tells whether the near capture ran on until what the far side answered should have arrived.
+func (a *analysis) answerDue(v *view, m *partner) gap {
+	answered := int64(wire.NoTime)
+	for _, l := range m.p.far.views[m.chain].legs() {
+		if l.server.packets > 0 {
+			answered = max(answered, l.server.first)
+		}
+	}
+	lower, _, known := m.p.clock.at(v.exit().client.first)
+	if answered == wire.NoTime || !known {
+		return a.runsOut(&v.exit().client)
+	}
+	if max(a.t.lastTime, a.sum.Last)-(answered-lower) < 1_000_000_000 {
+		return gapEnded
+	}
+	return covered
 }
 
 // placeFar: the request passed the far capture point, and no answer passed it.
@@ -199,10 +244,16 @@ func (a *analysis) placeFar(r *Request, v *view, partners []partner) {
 		if fv.pod != nil || fv.egress != nil {
 			reply.dir = wire.DirOut
 			reply.iface = -1
+			if len(f.sum.Interfaces) == 1 {
+				reply.iface = 0
+			}
 		}
 		g := f.absent(&reply)
 		if g == covered {
-			g = f.runsOn(fv.exit().client.first, fv.exit().client.packets > 1)
+			g = f.runsOut(&fv.exit().client)
+		}
+		if g == covered && !m.fromTheBeginning(r, v, fv) {
+			g = gapWindow // it may have begun, and been answered, before the far capture did
 		}
 		if g == covered {
 			r.StoppedAt = StopFar
@@ -214,6 +265,17 @@ func (a *analysis) placeFar(r *Request, v *view, partners []partner) {
 		}
 	}
 	r.unknown("stopped_at", first, "it arrived at the far capture point; that nothing came back past it is not covered: "+gapText(first), partners[0].p.far.settle(first, r))
+}
+
+// fromTheBeginning tells whether the far capture ran when the request's first packet arrived: it holds as many of its
+// packets as were sent, or began before by the clocks; and of a connection an opening.
+func (m *partner) fromTheBeginning(r *Request, v, far *view) bool {
+	f := m.p.far
+	if r.Tuple.Proto == wire.ProtoTCP && !far.opened() {
+		return false
+	}
+	lower, _, known := m.p.clock.at(v.exit().client.first)
+	return f.requests[m.chain].RequestsSent >= r.RequestsSent || known && f.sum.First <= v.exit().client.first+lower
 }
 
 // legInterface returns the one interface at which a leg was seen where the capture records no direction, -1 otherwise.
@@ -263,16 +325,24 @@ func (v *view) vlans() []uint32 {
 
 // placeAbsent: no far capture holds the request.
 func (a *analysis) placeAbsent(r *Request, v *view, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
-	answered := r.Outcome == HandshakeCompleted || r.Outcome == Answered || r.Outcome == Refused
-	if !answered && r.Outcome != RequestOnly || v.egress == nil && (v.plain == nil || v.plain.client.flags&knowTTL == 0 || ownTTL(v.plain.client.ttl) && r.Source != NodeOwn) {
-		return // what the near side says of it stands: it has not been shown to leave
+	answered := r.StoppedAt == StopNone
+	claimable := r.Outcome == RequestOnly || r.Outcome == HandshakeCompleted || r.Outcome == Answered || r.Outcome == Refused
+	visible := v.egressShown(r)
+	if !answered && (r.Outcome != RequestOnly || !visible || r.answerAtEgress()) {
+		return // what the near side says of it stands: it has not been shown to leave, or carries no more
 	}
-	if r.Outcome == RequestOnly && r.answerAtEgress() {
-		return
+	first, settle := gapInterfaces, a.captureHint(r)
+	if r.hasUnknown("outcome") {
+		first, settle = gapEnded, a.settle(gapEnded, r) // whether it is answered is not known, so neither is what should have arrived
+	} else if visible && claimable {
+		first = covered
+	} else if visible {
+		first, settle = gapAmbiguous, "a near capture that holds the opening" // of a connection under way too little is there to join or to miss
 	}
-	var first gap
-	settle := ""
 	for j, p := range pairings {
+		if first != covered {
+			break
+		}
 		g, how, hint := a.farAbsence(r, v, p, claimed[j], opt)
 		if g == covered {
 			r.clear("stopped_at")
@@ -292,14 +362,14 @@ func (a *analysis) placeAbsent(r *Request, v *view, pairings []*pairing, claimed
 			r.because("the far capture holds another connection in its place, at the same time and with the same payload or the same tuple: something on the way ends connections")
 			return
 		}
-		if first == covered {
-			first, settle = g, hint
-		}
-	}
-	if answered {
-		return // it completed; that the far side did not see it is not covered, so the near side's word stands
+		first, settle = g, hint
 	}
 	r.clear("stopped_at")
+	r.StoppedAt = StopUnknown
+	if answered {
+		r.unknown("stopped_at", first, "it was answered; that the far host did so does not show, since it is not in the far capture: "+gapText(first), settle)
+		return
+	}
 	r.unknown("stopped_at", first, "it is not in the far capture, and that it did not arrive is not covered: "+gapText(first), settle)
 }
 
@@ -327,11 +397,13 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	switch {
 	case l.client.first == wire.NoTime:
 		return gapNoTime, "", ""
-	case opt.HasFarWindow && !known:
+	case opt.HasFarWindow:
 		if l.client.first < opt.FarFrom || l.client.first > opt.FarTo {
 			return gapWindow, "", "a far capture that runs while the request is made"
 		}
-		lower, upper = -1<<61, 1<<61 // the stated window has settled it; by the far clock it may be any time
+		if !known {
+			lower, upper = -1<<61, 1<<61 // by the far clock it may be any time
+		}
 	case from == wire.NoTime || to == wire.NoTime:
 		return gapNoTime, "", "--far-window FROM/TO, when the far capture ran"
 	case known:
@@ -340,6 +412,8 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 		}
 	case len(p.clock.stretches) > 0 && p.joined > 0:
 		return gapClock, "", "--far-clock-offset DUR±ERR: the packets that both captures hold bound it on one side only"
+	case p.atOdds():
+		return gapClock, "", "--far-clock-offset DUR±ERR or --far-window FROM/TO: both hold answered requests to the same servers, and none in common"
 	default:
 		if from > l.client.first || to < l.client.last {
 			return gapClock, "", "--far-clock-offset DUR±ERR or --far-window FROM/TO"
@@ -348,7 +422,7 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 		lower, upper = -1_000_000_000, 1_000_000_000
 	}
 	// Something at the far side that may be it, joined with nothing.
-	if g := a.lookalike(v, f, claimed, lower, upper); g != covered {
+	if g := a.lookalike(v, p, claimed, lower, upper, r.StoppedAt == StopNone); g != covered {
 		return g, "", "a capture before the device that changes it"
 	}
 	m := missing{proto: t.Proto, v6: !t.Dst.Is4(), dst: t.Dst, sport: -1, dport: -1, dir: wire.DirIn, iface: -1, after: l.client.first + lower, far: true}
@@ -370,6 +444,27 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	return covered, how, ""
 }
 
+// atOdds tells whether two captures that share nothing both hold answered requests to one server: then they are of two
+// times, whatever their clocks say.
+func (p *pairing) atOdds() bool {
+	if p.odds == 0 {
+		p.odds = 1
+		servers := make(map[wire.Addr]bool)
+		for k := range p.far.requests {
+			if o := p.far.requests[k].Outcome; o == HandshakeCompleted || o == Answered {
+				servers[p.far.views[k].leaving().Dst] = true
+			}
+		}
+		for k := range p.near.requests {
+			if o := p.near.requests[k].Outcome; (o == HandshakeCompleted || o == Answered) && servers[p.near.views[k].leaving().Dst] {
+				p.odds = 2
+				break
+			}
+		}
+	}
+	return p.joined == 0 && p.odds == 2
+}
+
 // covers tells whether at least one of the client's packets at this leg lies in a window of near time.
 func covers(l *legState, from, to int64) bool {
 	for i := range l.events {
@@ -385,16 +480,26 @@ func covers(l *legState, from, to int64) bool {
 }
 
 // lookalike finds a far chain towards the same server, at the same time, that nothing was joined with.
-func (a *analysis) lookalike(v *view, f *analysis, claimed map[int]bool, lower, upper int64) gap {
+func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, upper int64, answered bool) gap {
+	f := p.far
 	if f.byServer == nil {
-		f.byServer = make(map[serverKey][]int)
+		f.byServer = make(map[serverKey][]arrival)
 		for c, o := range f.views {
 			t := o.leaving()
 			k := serverKey{t.Dst, t.Proto, 0}
 			if t.Proto.HasPorts() {
 				k.port = t.DstPortOrEchoID
 			}
-			f.byServer[k] = append(f.byServer[k], c)
+			y := o.exit()
+			at := arrival{chain: c, first: y.client.first, last: y.client.last}
+			if y.client.packets == 0 { // answers alone: the request they answer was here
+				at.first, at.last = y.server.first, y.server.last
+			}
+			f.byServer[k] = append(f.byServer[k], at)
+			f.longest = max(f.longest, at.last-at.first)
+		}
+		for _, l := range f.byServer {
+			slices.SortFunc(l, func(x, y arrival) int { return cmp.Compare(x.first, y.first) })
 		}
 	}
 	t := v.leaving()
@@ -405,34 +510,39 @@ func (a *analysis) lookalike(v *view, f *analysis, claimed map[int]bool, lower, 
 	l := v.exit()
 	const slack = 1_000_000_000
 	checked := 0
-	for _, c := range f.byServer[k] {
-		if claimed[c] {
+	list := f.byServer[k]
+	from, to := l.client.first+lower-slack, l.client.last+upper+slack
+	begin, _ := slices.BinarySearchFunc(list, from-f.longest, func(x arrival, t int64) int { return cmp.Compare(x.first, t) })
+	for _, at := range list[begin:] {
+		if at.first > to {
+			break
+		}
+		c := at.chain
+		if claimed[c] || at.last < from {
 			continue
 		}
-		if checked++; checked > 256 {
+		if checked++; checked > 1024 {
 			return gapAmbiguous
 		}
 		o := f.views[c]
-		y := o.exit()
-		first, last := y.client.first, y.client.last
-		if y.client.packets == 0 { // answers alone: the request they answer was here
-			first, last = y.server.first, y.server.last
-		}
-		if first > l.client.last+upper+slack || last < l.client.first+lower-slack {
-			continue
-		}
-		if samePayload(v, o) {
-			return gapProxy
-		}
 		if t == o.leaving() && comparableTS(v, o) {
 			return gapProxy // the same tuple at the same moment, and another opening: a device on the way makes its own connection
 		}
+		switch same, known := samePayload(v, o); {
+		case same:
+			return gapProxy
+		case !known && answered:
+			return gapAmbiguous // a proxy's connection, or another client's: the payload that would tell is not there
+		}
+		if t.Proto != wire.ProtoTCP && otherDatagrams(v, o) {
+			continue
+		}
 		if isn, ok := v.isn(); ok && t.Src == o.leaving().Src {
-			if other, ok := o.isn(); ok && other != isn && comparableTS(v, o) {
+			if other, ok := o.isn(); ok && other != isn && (comparableTS(v, o) || p.numbersKept) {
 				continue // another connection of the same source: its SYN carries another timestamp value
 			}
 		}
-		if t.Proto == wire.ProtoTCP && o.leaving().Src != t.Src && comparableTS(v, o) {
+		if t.Proto == wire.ProtoTCP && o.leaving().Src != t.Src && (comparableTS(v, o) || p.numbersKept && o.opened()) {
 			if r := &f.requests[c]; r.Client.Role.Kind != cluster.RoleNode && r.Client.Role.Kind != cluster.RolePod {
 				continue // another client's, by its timestamp value; a proxy's would carry the payload
 			}
@@ -446,6 +556,29 @@ type serverKey struct {
 	addr  wire.Addr
 	proto wire.Proto
 	port  uint16
+}
+
+// arrival is a far chain with the time of its packets from the client.
+type arrival struct {
+	chain       int
+	first, last int64
+}
+
+// otherDatagrams tells whether both exchanges have payloads to compare and none agrees.
+func otherDatagrams(v, o *view) bool {
+	both, agree := false, false
+	v.prints(v.exit().flows, func(x *fingerprint, from int) {
+		if x.kind != printDatagram || from != 0 || x.short == 0 {
+			return
+		}
+		o.prints(o.exit().flows, func(y *fingerprint, from int) {
+			if y.kind == printDatagram && from == 0 && y.short != 0 {
+				both = true
+				agree = agree || x.short == y.short && x.size == y.size
+			}
+		})
+	})
+	return both && !agree
 }
 
 // comparableTS tells whether both openings carry timestamps and none agrees.
@@ -465,20 +598,20 @@ func comparableTS(v, o *view) bool {
 	return both && !agree
 }
 
-// samePayload tells whether the first data of both connections' clients is the same.
-func samePayload(v, o *view) bool {
-	same := false
+// samePayload tells whether the first data of both connections' clients is the same; known, whether both captures hold it.
+func samePayload(v, o *view) (same, known bool) {
 	v.prints(v.exit().flows, func(x *fingerprint, from int) {
 		if x.kind != printData || from != 0 {
 			return
 		}
 		o.prints(o.exit().flows, func(y *fingerprint, from int) {
 			if y.kind == printData && from == 0 {
+				known = true
 				same = same || x.mid != 0 && x.mid == y.mid || (x.mid == 0 || y.mid == 0) && x.short == y.short && x.size == y.size
 			}
 		})
 	})
-	return same
+	return same, known
 }
 
 // describePairs notes what was measured and what was stated.

@@ -59,6 +59,7 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	answeredElsewhere(sides[wire.SideNear])
 	for _, side := range sides {
 		for _, a := range side {
+			a.requests = slices.DeleteFunc(a.requests, func(r Request) bool { return r.signs&signTaken != 0 })
 			number(a.requests)
 			res.Requests = append(res.Requests, a.requests...)
 		}

@@ -283,7 +283,7 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 		if len(a.sum.Interfaces) == 1 {
 			m.iface = 0
 		}
-		g := a.runsOn(r.First, o.leg.client.packets > 1)
+		g := a.runsOut(&o.leg.client)
 		if g == covered {
 			g = a.absent(&m)
 		}

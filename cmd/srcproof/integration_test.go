@@ -364,6 +364,9 @@ func TestIntegrationCompareMetamorphic(t *testing.T) {
 			check("near "+v.name, v.pcap, far, true)
 		}
 		for _, v := range variants(t, far, hosts) {
+			if strings.HasPrefix(v.name, "without src") || strings.HasPrefix(v.name, "without dst") {
+				continue // a far side's silence could never be told from such a filter, which nobody writes
+			}
 			check("far "+v.name, near, v.pcap, false)
 		}
 		for _, by := range []time.Duration{400 * time.Millisecond, -400 * time.Millisecond, 37 * time.Second, 2 * time.Hour, -2 * time.Hour} {
@@ -374,7 +377,16 @@ func TestIntegrationCompareMetamorphic(t *testing.T) {
 		header, _ := classicFrames(t, far)
 		check("empty far capture", near, header, true)
 		check("the near capture twice", near, near, true)
-		check("the sides swapped", far, near, true)
+		// Swapped, the far host's capture is the near one, whose requests the whole pair does not list.
+		ofPod := slices.ContainsFunc(whole.Requests, func(r analyze.Request) bool { return r.Way == analyze.Outbound && r.Client.Role.Kind == cluster.RolePod })
+		for _, r := range comparePair(t, far, near, facts, analyze.PairOptions{}, true).Requests {
+			if !ofPod {
+				break // only a Pod's own packets show which side is the node's
+			}
+			if r.Way != analyze.WayLocal && whole.Requests[0].Way != analyze.WayLocal && (r.Source != analyze.SourceUnknown || r.StoppedAt != analyze.StopUnknown) {
+				t.Errorf("%s, the sides swapped: %s: %s, stopped at %s", name, r.Tuple, r.Source, r.StoppedAt)
+			}
+		}
 	}
 	t.Logf("%d pairs that show less, %d places known in them", runs, known)
 	if runs < 1000 || known < 1000 {

@@ -1,0 +1,209 @@
+package analyze
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+func verdictOfPair(t *testing.T, opt PairOptions, of string, near, far []part) (string, *Request, *Result) {
+	t.Helper()
+	res := pairOf(t, gke(t), opt, near, far)
+	r := theRequest(t, res.Requests, of)
+	return verdictOf(r), r, res
+}
+
+// Near side alone: nine Pods ask the same without IP IDs (every IPv6 datagram, Linux's unconnected UDP sockets): more than
+// maxPartners conversations share the payload, edges() skips them, and each Pod's question is called not-sent.
+func TestRegressPairCrowdIsNotSent(t *testing.T) {
+	var m many
+	for i := range 9 {
+		w := trip{client: fmt.Sprintf("10.4.0.%d:41000", 20+i), server: server + ":53", as: fmt.Sprintf("%s:%d", node, 51000+i)}
+		m = append(m, w.near(udp(w.client+" > "+w.server, "the question of all", ipid(0), at(1+float64(i)*0.2)))...)
+	}
+	for _, r := range requestsOf(t, gke(t), inOrder(neighbours(), m)) {
+		if r.Source == NotSent {
+			t.Errorf("%s: not-sent, %q", r.Tuple, r.Reasons)
+		}
+	}
+}
+
+// The far capture ends 1 ms after the SYN left: it arrives 4 ms later. covers() is lenient by the delay where it has to be
+// strict: to-lower is later than what the capture holds, from-upper earlier.
+func TestRegressPairWindowEnds(t *testing.T) {
+	kn, kf := known()
+	m := answeredAt(61, opened(podEnds, 10, 1000))
+	got, r, _ := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(m...), neighbours())}, []part{many(kf[:3]), window(0, 10.001)})
+	t.Logf("%s %q %v %+v", got, r.Reasons, r.Findings, r.Unknown)
+	if r.StoppedAt == StopBetween {
+		t.Errorf("%s %q %v", got, r.Reasons, r.Findings)
+	}
+}
+
+// The same at the beginning: it arrived before the capture began.
+func TestRegressPairWindowBegins(t *testing.T) {
+	kn, kf := known()
+	m := answeredAt(61, opened(podEnds, 10, 1000))
+	got, r, _ := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(m...), neighbours())}, []part{many(kf[3:]), window(10.006, 40)})
+	if r.StoppedAt == StopBetween {
+		t.Errorf("%s %q %v", got, r.Reasons, r.Findings)
+	}
+}
+
+// 300 other clients of the server, hours before: lookalike counts 256 chains before it looks at their time.
+func TestRegressPairBusyServer(t *testing.T) {
+	kn, kf := known()
+	var others many
+	for i := range 300 {
+		others = append(others, atServer(opened(fmt.Sprintf("172.16.%d.%d:50000 > %s:443", i/200, 1+i%200, server), -7200+float64(i), uint32(500_000+20_000*i)))...)
+	}
+	got, r, _ := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(tries(podEnds, 10, 11, 13)...), neighbours())}, []part{inOrder(others, kf), goesOn(40)})
+	if r.StoppedAt != StopBetween {
+		t.Errorf("%s %+v", got, r.Unknown)
+	}
+}
+
+// A way that rewrites IP IDs and nothing else (scrub random-id): all joins are exact by ISN and timestamp, and none gives a
+// clock sample, since the sample's key holds the IP ID. So no absence is ever concluded.
+func TestRegressPairClockWithNewIDs(t *testing.T) {
+	kn, kf := known()
+	for i := range kf {
+		kf[i].IPID += 100
+	}
+	got, r, res := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(tries(podEnds, 10, 11, 13)...), neighbours())}, []part{inOrder(kf), goesOn(40)})
+	if !res.Captures[1].HasOffset || r.StoppedAt != StopBetween {
+		t.Errorf("offset %v, %s %+v", res.Captures[1].HasOffset, got, r.Unknown)
+	}
+}
+
+// Stacks without timestamps and with SYN IP IDs of zero: joined by ISN and server, which is probable, and never a clock.
+func TestRegressPairClockFromProbable(t *testing.T) {
+	kn, kf := known()
+	strip := func(m many) many {
+		for i := range m {
+			m[i] = also(m[i], bare, ipid(0))
+		}
+		return m
+	}
+	got, r, res := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(strip(kn), viaNode.near(strip(tries(podEnds, 10, 11, 13))...), neighbours())}, []part{strip(inOrder(kf)), goesOn(40)})
+	if !res.Captures[1].HasOffset || r.StoppedAt != StopBetween {
+		t.Errorf("offset %v, %s %+v", res.Captures[1].HasOffset, got, r.Unknown)
+	}
+}
+
+// Twenty requests that say the same, each with an IP ID of its own: none is joined, since the list of those that share the
+// payload is given up at maxPartners before IP IDs are looked at.
+func TestRegressPairCrowdOfDatagrams(t *testing.T) {
+	kn, kf := known()
+	near, far := kn, kf
+	for i := range 20 {
+		w := trip{client: fmt.Sprintf("10.4.0.%d:41000", 20+i), server: server + ":53", as: fmt.Sprintf("%s:%d", node, 51000+i)}
+		q := udp(w.client+" > "+w.server, "the question of all", ipid(uint16(1000+i)), at(1+float64(i)))
+		near, far = append(near, w.near(q)...), append(far, w.far(q)...)
+	}
+	res := pairOf(t, gke(t), PairOptions{}, []part{inOrder(near)}, []part{inOrder(far)})
+	n := 0
+	for i := range res.Requests {
+		if r := &res.Requests[i]; r.Tuple.Proto == wire.ProtoUDP && hasJoin(r) != nil {
+			n++
+		}
+	}
+	if n != 20 {
+		t.Errorf("%d of 20 joined", n)
+	}
+}
+
+// One capture began behind the opening and the other before it: the sequence ranges of both directions agree.
+func TestRegressPairMidstreamOnOneSide(t *testing.T) {
+	kn, kf := known()
+	m := answeredAt(61, opened(podEnds, 10, 1000))
+	m = append(m, data(podEnds, 500, at(10.1), seq(1001), acks(8001), stamp(1100, 1009)), dataBack(back(podEnds), 900, at(10.2), seq(8001), acks(1501), stamp(1200, 1100), ttl(61)))
+	_, r, _ := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(m[3:]...))}, []part{inOrder(kf, viaNode.far(m...))})
+	if hasJoin(r) == nil {
+		t.Errorf("near midstream, far whole: %s %+v", verdictOf(r), r.Unknown)
+	}
+	_, r, _ = verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(m...))}, []part{inOrder(kf, viaNode.far(m[3:]...))})
+	if hasJoin(r) == nil {
+		t.Errorf("near whole, far midstream: %s %+v", verdictOf(r), r.Unknown)
+	}
+}
+
+// The first SYN was lost, the second was answered, and the near capture ended while that answer was on its way: runsOn is
+// satisfied by a SYN that was sent again, whenever the capture ended.
+func TestRegressPairNearEndsBeforeTheAnswer(t *testing.T) {
+	kn, kf := known()
+	m := tries(podEnds, 31, 32)
+	answer := synack(back(podEnds), at(32.01), acks(31001), ttl(61))
+	got, r, _ := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(m...))}, []part{inOrder(kf, viaNode.far(m[1], answer)), goesOn(60)})
+	if r.StoppedAt == StopReturn {
+		t.Errorf("%s %q", got, r.Reasons)
+	}
+}
+
+// The same at the far side: it ended 1 ms after the second SYN arrived.
+func TestRegressPairFarEndsBeforeTheAnswer(t *testing.T) {
+	kn, kf := known()
+	m := tries(podEnds, 31, 32)
+	got, r, _ := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(m...)), goesOn(32.5)}, []part{inOrder(kf, viaNode.far(m...))})
+	if r.StoppedAt == StopFar {
+		t.Errorf("%s %q", got, r.Reasons)
+	}
+}
+
+// A Pod asks the same as a stranger, IP IDs are 16 bits, and the Pod's question was lost: the stranger's, half an hour
+// later by clocks that are known, is taken for it.
+func TestRegressPairStrangersDatagram(t *testing.T) {
+	kn, kf := known()
+	w := trip{client: pod + ":41000", server: server + ":53", as: node + ":51000"}
+	q := udp(w.client+" > "+w.server, "the question of all", ipid(77), at(10))
+	stranger := udp("172.16.0.9:5000 > "+server+":53", "the question of all", ipid(77), at(1800), in("ens4"), ttl(50))
+	_, r, _ := verdictOfPair(t, PairOptions{}, "udp "+pod+" > any", []part{inOrder(kn, w.near(q)), goesOn(2000)}, []part{inOrder(kf, many{stranger}), goesOn(2000)})
+	if hasJoin(r) != nil {
+		t.Errorf("joined with %s:%d: %+v", r.Far.Addr, r.Far.Port, r.Joins)
+	}
+	// The payload is unique in both: a heartbeat of the Pod's that was lost, and a stranger's half an hour later.
+	q, stranger = also(q, ipid(0)), also(stranger, ipid(0))
+	_, r, _ = verdictOfPair(t, PairOptions{}, "udp "+pod+" > any", []part{inOrder(kn, w.near(q)), goesOn(2000)}, []part{inOrder(kf, many{stranger}), goesOn(2000)})
+	if hasJoin(r) != nil {
+		t.Errorf("joined with %s:%d: %+v", r.Far.Addr, r.Far.Port, r.Joins)
+	}
+}
+
+// The same with TCP of a stack without timestamps: an ISN that a stranger uses half an hour later.
+func TestRegressPairStrangersISN(t *testing.T) {
+	kn, kf := known()
+	lost := many{syn(podEnds, isn(7), bare, ipid(0), at(10)), syn(podEnds, isn(7), bare, ipid(0), at(11))}
+	stranger := syn("172.16.0.9:5000 > "+server+":443", isn(7), bare, ipid(0), at(1800), in("ens4"), ttl(50))
+	_, r, _ := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(lost...)), goesOn(2000)}, []part{inOrder(kf, many{stranger}), goesOn(2000)})
+	if hasJoin(r) != nil {
+		t.Errorf("joined with %s:%d: %+v", r.Far.Addr, r.Far.Port, r.Joins)
+	}
+}
+
+// Near side alone: the near clock is set forward by 2 s between a SYN's coming in and its going out, 50 µs later. ISN,
+// timestamp value and IP ID all agree, the time does not, so nothing is joined, and the Pod's side is called not-sent.
+func TestRegressPairClockSetWhileForwarding(t *testing.T) {
+	m := viaNode.near(tries(podEnds, 10)...)
+	m[1] = also(m[1], later(2))
+	for _, r := range requestsOf(t, gke(t), inOrder(neighbours(), m), goesOn(30)) {
+		if r.Source == NotSent {
+			t.Errorf("%s: not-sent, %q", r.Tuple, r.Reasons)
+		}
+	}
+}
+
+// A request that never left the node is joined with a stranger's of the same payload, and keeps node-out beside a far leg.
+func TestRegressPairNotSentIsJoined(t *testing.T) {
+	kn, kf := known()
+	w := trip{client: pod + ":41000", server: server + ":53"}
+	q := udp(w.client+" > "+w.server, "the question of all", at(10), in("veth1"), ipid(5))
+	stranger := udp("172.16.0.9:5000 > "+server+":53", "the question of all", ipid(77), at(20), in("ens4"), ttl(50))
+	_, r, _ := verdictOfPair(t, PairOptions{}, "udp "+pod+" > any", []part{inOrder(kn, neighbours(), many{q}), goesOn(60)}, []part{inOrder(kf, many{stranger}), goesOn(60)})
+	if r.Source == NotSent && r.Far != nil {
+		t.Errorf("%s, and arrived as %s: %+v", verdictOf(r), r.Far.Addr, r.Joins)
+	}
+}
+
+// Probable joins of other requests' sides put steps into the clock: a stranger says what the Pod said, half a minute later.
+// (See the parrots' worlds of TestSimulatedPair: 57 steps, the largest 5.4 s, of clocks that nobody set.)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -515,8 +516,7 @@ func requestsSaid(observed []string) int {
 	n := 0
 	for _, s := range observed {
 		if m := andMore.FindStringSubmatch(s); m != nil {
-			k := 0
-			fmt.Sscan(m[1], &k)
+			k, _ := strconv.Atoi(m[1])
 			return n + k
 		}
 		if !strings.Contains(s, " > ") {
@@ -524,8 +524,7 @@ func requestsSaid(observed []string) int {
 		}
 		n++
 		if m := likeIt.FindStringSubmatch(s); m != nil {
-			k := 0
-			fmt.Sscan(m[1], &k)
+			k, _ := strconv.Atoi(m[1])
 			n += k
 		}
 	}
@@ -560,7 +559,7 @@ func checkCommand(t *testing.T, command string) {
 		srcproof analyze far.pcap --side far compare --near near.pcap --far far.pcap ip route get from iif POD-INTERFACE iptables-save -c -t nat | grep -nE
 		'FORWARD|DROP|REJECT' 'POSTROUTING|IP-MASQ|MASQUERADE|SNAT' nft list ruleset conntrack -L -d
 		sysctl net.ipv4.conf.all.rp_filter ping -M do -s 1372 kubectl -n kube-system get configmap ip-masq-agent -o yaml`)
-	for _, w := range strings.Fields(command) {
+	for w := range strings.FieldsSeq(command) {
 		if slices.Contains(words, w) {
 			continue
 		}

@@ -276,12 +276,12 @@ func TestPairPlace(t *testing.T) {
 			if got := verdictOf(r); !meets(got, row.want) {
 				t.Errorf("got  %s\nwant %s\n%+v\n%q\n%s", got, row.want, r.Unknown, r.Reasons, listOf(res.Requests))
 			}
-			for _, c := range strings.Split(row.find, "|") {
+			for c := range strings.SplitSeq(row.find, "|") {
 				if c != "" && !slices.Contains(r.Findings, c) {
 					t.Errorf("no finding %s: %v", c, r.Findings)
 				}
 			}
-			for _, c := range strings.Split(row.not, "|") {
+			for c := range strings.SplitSeq(row.not, "|") {
 				if c != "" && slices.Contains(r.Findings, c) {
 					t.Errorf("finding %s: %v", c, r.Findings)
 				}

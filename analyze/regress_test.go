@@ -98,7 +98,7 @@ func TestRegressFindings(t *testing.T) {
 				t.Errorf("no %s: %q, %s, reasons %q", row.want, r.Findings, verdictOf(r), r.Reasons)
 			}
 			all := row.not != ""
-			for _, code := range strings.Split(row.not, "+") {
+			for code := range strings.SplitSeq(row.not, "+") {
 				all = all && slices.Contains(r.Findings, code)
 			}
 			if all {

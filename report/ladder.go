@@ -687,14 +687,16 @@ func (l *ladder) withBars(s string) string {
 
 // bars returns the bars up to and with the last one.
 func (l *ladder) bars(last int) string {
-	s := ""
+	var b strings.Builder
+	at := 0
 	for i := 0; i <= last; i++ {
 		if i == 0 && !l.withPod {
 			continue
 		}
-		s += blanks(l.bar[i]-columns(s)) + "|"
+		b.WriteString(blanks(l.bar[i]-at) + "|")
+		at = max(at, l.bar[i]) + 1
 	}
-	return s
+	return b.String()
 }
 
 // words writes words to the right of a bar, or where they do not fit there, further to the left.
@@ -1166,15 +1168,14 @@ func citedOf(r *Request, frames []Frame) string {
 			if k.leg != leg {
 				continue
 			}
-			s := stepWord(r, k.what)
-			for i, n := range at[k] {
-				if i == maxCited {
-					s += " and " + number(uint64(len(at[k])-i)) + " more"
-					break
-				}
-				s += " " + strconv.FormatUint(n, 10)
+			words := []string{stepWord(r, k.what)}
+			for _, n := range at[k][:min(len(at[k]), maxCited)] {
+				words = append(words, strconv.FormatUint(n, 10))
 			}
-			kinds = append(kinds, s)
+			if rest := len(at[k]) - maxCited; rest > 0 {
+				words = append(words, "and", number(uint64(rest)), "more")
+			}
+			kinds = append(kinds, strings.Join(words, " "))
 		}
 		s := strings.Join(kinds, ", ")
 		switch leg {

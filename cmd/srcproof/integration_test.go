@@ -378,7 +378,9 @@ func TestIntegrationCompareMetamorphic(t *testing.T) {
 		check("empty far capture", near, header, true)
 		check("the near capture twice", near, near, true)
 		// Swapped, the far host's capture is the near one, whose requests the whole pair does not list.
-		ofPod := slices.ContainsFunc(whole.Requests, func(r analyze.Request) bool { return r.Way == analyze.Outbound && r.Client.Role.Kind == cluster.RolePod })
+		ofPod := slices.ContainsFunc(whole.Requests, func(r analyze.Request) bool {
+			return r.Way == analyze.Outbound && r.Client.Role.Kind == cluster.RolePod
+		})
 		for _, r := range comparePair(t, far, near, facts, analyze.PairOptions{}, true).Requests {
 			if !ofPod {
 				break // only a Pod's own packets show which side is the node's

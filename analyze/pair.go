@@ -66,15 +66,16 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 		}
 	}
 	counts := payloadCounts(near)
+	contested := make(map[[2]int]bool) // near capture and request: more than one far chain fits, or others claim it, too
 	for j, f := range far {
 		ix := newFarIndex(f)
 		// What agrees in more than one thing is joined first and shows how the clocks lie; the rest has to fit that.
-		settle(ix.claims(near, partners, all, j, counts, func(*pairing, *view, *partner) bool { return true }), partners, func(c claim) bool { return c.strong })
+		settle(ix.claims(near, partners, all, j, counts, contested, func(*pairing, *view, *partner) bool { return true }), partners, contested, func(c claim) bool { return c.strong })
 		for i, n := range near {
 			all[i][j].measure(n, partners[i], opt)
 		}
-		settle(ix.claims(near, partners, all, j, counts, func(p *pairing, v *view, m *partner) bool { return p.timely(v, f.views[m.chain], m) }),
-			partners, func(claim) bool { return true })
+		settle(ix.claims(near, partners, all, j, counts, contested, func(p *pairing, v *view, m *partner) bool { return p.timely(v, f.views[m.chain], m) }),
+			partners, contested, func(claim) bool { return true })
 	}
 	claimed := make([]map[int]bool, len(far))
 	for j := range far {
@@ -104,7 +105,7 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 	}
 	for i, n := range near {
 		for k := range n.views {
-			n.place(&n.requests[k], n.views[k], partners[i][k], all[i], claimed, far, opt)
+			n.place(&n.requests[k], n.views[k], partners[i][k], contested[[2]int{i, k}], all[i], claimed, far, opt)
 		}
 	}
 	describePairs(res, all, opt)
@@ -121,7 +122,7 @@ type claim struct {
 }
 
 // claims finds the partners of the near requests that have none yet in this far capture.
-func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pairing, j int, counts map[payloadKey]int32, fits func(*pairing, *view, *partner) bool) []claim {
+func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pairing, j int, counts map[payloadKey]int32, contested map[[2]int]bool, fits func(*pairing, *view, *partner) bool) []claim {
 	var out []claim
 	for i, n := range near {
 		p := all[i][j]
@@ -129,9 +130,13 @@ func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pa
 			if slices.ContainsFunc(partners[i][k], func(m partner) bool { return m.p.far == ix.a }) {
 				continue
 			}
-			if m, ok := ix.find(v, counts, func(m *partner) bool { return fits(p, v, m) }); ok {
+			m, fitting := ix.find(v, counts, func(m *partner) bool { return fits(p, v, m) })
+			switch {
+			case fitting == 1:
 				m.p = p
 				out = append(out, claim{i, k, m})
+			case fitting > 1:
+				contested[[2]int{i, k}] = true
 			}
 		}
 	}
@@ -139,8 +144,9 @@ func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pa
 }
 
 // settle joins what the claims of one kind agree on. A far chain belongs to one near request: what two claim with equal
-// right belongs to neither, unless the two are of different near captures, which may both hold it.
-func settle(claims []claim, partners [][][]partner, kind func(claim) bool) {
+// right belongs to neither, unless the two are of different near captures, which may both hold it; that they are contested
+// is noted, for neither is absent.
+func settle(claims []claim, partners [][][]partner, contested map[[2]int]bool, kind func(claim) bool) {
 	byChain := make(map[int][]claim)
 	for _, c := range claims {
 		if kind(c) {
@@ -171,6 +177,8 @@ func settle(claims []claim, partners [][][]partner, kind func(claim) bool) {
 		for _, c := range best {
 			if from[c.near] == 1 && (len(best) == 1 || c.confidence == Exact) {
 				partners[c.near][c.request] = append(partners[c.near][c.request], c.partner)
+			} else {
+				contested[[2]int{c.near, c.request}] = true
 			}
 		}
 	}
@@ -465,8 +473,8 @@ func segmentKeys(v *view, visit func(segmentKey)) {
 	}
 }
 
-// find returns the far chain that is the near request, if exactly one is that fits.
-func (ix *farIndex) find(v *view, near map[payloadKey]int32, fits func(*partner) bool) (partner, bool) {
+// find returns a far chain that is the near request, and how many fit equally well.
+func (ix *farIndex) find(v *view, near map[payloadKey]int32, fits func(*partner) bool) (m partner, fitting int) {
 	var found []partner
 	add := func(m partner, ok bool) {
 		if ok && fits(&m) && !slices.ContainsFunc(found, func(o partner) bool { return o.chain == m.chain && o.confidence >= m.confidence }) {
@@ -524,12 +532,12 @@ func (ix *farIndex) find(v *view, near map[payloadKey]int32, fits func(*partner)
 	}
 	exact := slices.DeleteFunc(slices.Clone(found), func(m partner) bool { return m.confidence != Exact })
 	switch {
-	case len(exact) == 1:
-		return exact[0], true
-	case len(exact) == 0 && len(found) == 1:
-		return found[0], true
+	case len(exact) > 0:
+		return exact[0], len(exact)
+	case len(found) > 0:
+		return found[0], len(found)
 	}
-	return partner{}, false
+	return partner{}, 0
 }
 
 // narrow keeps of chains that share an ISN those that share timestamp value or IP ID, too: a crowd must not cost time.

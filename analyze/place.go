@@ -12,7 +12,7 @@ import (
 
 // place judges again where a request's packets stop, now that the far side is known (DESIGN section 6). Absence at the far
 // side is claimed only where the far capture covers it: window, clock, filter, place and wholeness.
-func (a *analysis) place(r *Request, v *view, partners []partner, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
+func (a *analysis) place(r *Request, v *view, partners []partner, contested bool, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
 	for _, p := range pairings {
 		if p.same || p.swapped {
 			text := "the near and the far capture are the same: nothing is known of the far side"
@@ -47,7 +47,7 @@ func (a *analysis) place(r *Request, v *view, partners []partner, pairings []*pa
 		a.placeJoined(r, v, partners)
 		return
 	}
-	a.placeAbsent(r, v, pairings, claimed, far, opt)
+	a.placeAbsent(r, v, contested, pairings, claimed, far, opt)
 }
 
 // attach adds what the far side saw to the request.
@@ -324,7 +324,7 @@ func (v *view) vlans() []uint32 {
 }
 
 // placeAbsent: no far capture holds the request.
-func (a *analysis) placeAbsent(r *Request, v *view, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
+func (a *analysis) placeAbsent(r *Request, v *view, contested bool, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
 	answered := r.StoppedAt == StopNone
 	claimable := r.Outcome == RequestOnly || r.Outcome == HandshakeCompleted || r.Outcome == Answered || r.Outcome == Refused
 	visible := v.egressShown(r)
@@ -332,7 +332,9 @@ func (a *analysis) placeAbsent(r *Request, v *view, pairings []*pairing, claimed
 		return // what the near side says of it stands: it has not been shown to leave, or carries no more
 	}
 	first, settle := gapInterfaces, a.captureHint(r)
-	if r.hasUnknown("outcome") {
+	if contested {
+		first, settle = gapAmbiguous, "let one client try at a time while capturing"
+	} else if r.hasUnknown("outcome") {
 		first, settle = gapEnded, a.settle(gapEnded, r) // whether it is answered is not known, so neither is what should have arrived
 	} else if visible && claimable {
 		first = covered

@@ -108,6 +108,10 @@ func (d *Decoder) udp(p *wire.Packet, b []byte, n int) {
 	}
 	if len(b) < 8 {
 		d.partial(p, 8, n)
+		if kind := tunnelAt(p.Tuple.DstPortOrEchoID); kind != wire.TunnelNone && p.Attr&wire.IsCut != 0 {
+			p.Attr |= wire.IsCarrier | wire.IsOpaque // cut before what it carries
+			p.Tunnel = kind
+		}
 		return
 	}
 	p.Known |= wire.KnowTransport

@@ -122,6 +122,17 @@ const (
 	portWireGuard = 51820 // and 51821 (Calico's for IPv6), 51871 (Cilium)
 )
 
+// tunnelAt returns the tunnel that a UDP port is for, as far as nothing but the port is captured.
+func tunnelAt(dst uint16) wire.Tunnel {
+	switch dst {
+	case portVXLAN, portVXLANLnx, portVXLANGPE:
+		return wire.TunnelVXLAN
+	case portGeneve:
+		return wire.TunnelGeneve
+	}
+	return wire.TunnelNone
+}
+
 // udpTunnel decodes a UDP payload that is a tunnel's, and tells whether it was one. A port alone decides nothing: what
 // is inside must be an IP header whose lengths fit, or a protocol that is known, or the packet is an ordinary one.
 func (d *Decoder) udpTunnel(p *wire.Packet, b []byte, n int) bool {

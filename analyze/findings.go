@@ -76,7 +76,7 @@ func rules() []rule {
 				return r.StoppedAt == StopReturn && r.signs&signOtherNode == 0 && !r.rejectedBy.IsValid()
 			},
 			title:   say("The far host answers, and the answer never reaches the node."),
-			reading: reads("the way back is broken: the far side has no route for this source, or a firewall on the way back drops it (a stateful one that has not seen the request does). Both look the same from here."),
+			reading: reads("the way back is broken: the far side has no route for this source, or a firewall on the way back drops it (a stateful one that has not seen the request does), or it goes to another node (that node's capture, given with a second --near, would show it). All look the same from here."),
 			next: func(_ *Result, r *Request) []string {
 				return append([]string{
 					"for the far team: where do answers to " + sourceShown(r) + " go? On the far host, then hop by hop:", "  ip route get " + farSource(r),
@@ -103,9 +103,12 @@ func rules() []rule {
 				if r.signs&signProxy != 0 {
 					return "The request is answered, and the far side holds another connection in its place."
 				}
+				if r.Outcome == Refused {
+					return "The request is refused on the way: it never arrives at the far side."
+				}
 				return "The request is answered, and never arrives at the far side."
 			},
-			reading: reads("a device on the way answers for the server: a proxy, a SYN proxy or a firewall that resets. The handshake says nothing about the server, and the source that the server sees is that device's."),
+			reading: reads("a device on the way answers for the server: a proxy, a SYN proxy or a firewall that resets. Its answer says nothing about the server, and what the server sees, if anything, comes from that device."),
 			next: func(_ *Result, r *Request) []string {
 				return []string{"find what ends connections to " + addrPort(r.Server) + ": a load balancer, an inspecting firewall, a service mesh; what matters there is its source, not the Pod's"}
 			},
@@ -291,7 +294,9 @@ func rules() []rule {
 		},
 		{
 			code: codeRefused, severity: severityWorthALook,
-			match:   func(r *Request) bool { return r.Outcome == Refused && r.Source != NotSent && r.Way != Inbound },
+			match: func(r *Request) bool {
+				return r.Outcome == Refused && r.Source != NotSent && r.Way != Inbound && r.signs&signMiddlebox == 0
+			},
 			title:   say("The request is refused with a reset."),
 			reading: reads("whatever sent the reset got the request: nothing listens on that port, or a firewall on the way resets"),
 			next: func(_ *Result, r *Request) []string {
@@ -809,7 +814,9 @@ func answerWords(res *Result, r *Request) string {
 		end := res.Captures[r.capture()].Summary.Last
 		if r.First != wire.NoTime && end != wire.NoTime && end > r.First {
 			s += " in the " + seconds(end-r.First) + " until the capture ends"
-			if res.Captures[r.capture()].OneWay {
+			if c := &res.Captures[r.capture()]; r.Tuple.Proto == wire.ProtoTCP && c.OnlySYN {
+				s += " (every TCP packet in it is a SYN: a filter on flags would hide an answer; --near-filter tells)"
+			} else if c.OneWay {
 				s += " (every packet in it travels from one address: a filter with src would hide an answer; --near-filter tells)"
 			}
 		}
@@ -897,6 +904,11 @@ func farSteps(_ *Result, r *Request) []string {
 			return []string{
 				"where does it stop? Capture at " + at + " at the same time:", "  " + cmd, "then, with the same facts:", "  srcproof compare --near near.pcap --far far.pcap",
 			}
+		}
+	}
+	for _, u := range r.Unknown {
+		if u.Field == "stopped_at" && u.Settle != "" {
+			return []string{"where it stops shows with: " + u.Settle}
 		}
 	}
 	return nil

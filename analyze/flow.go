@@ -278,6 +278,8 @@ type table struct {
 	recent []recent
 	// cutPayloads: of some datagram less than the whole payload was captured, so digests of its first bytes are compared, too.
 	cutPayloads bool
+	tcpBare     uint64 // TCP packets without SYN
+	synAcks     uint64
 	// lastTime is the latest packet time so far.
 	firstTime, lastTime int64
 }

@@ -56,6 +56,7 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 	}
 	for _, n := range numbers {
 		captures[n].OneWay = len(a.common.from) == 1
+		captures[n].OnlySYN = t.tcpBare == 0 && t.synAcks == 0
 	}
 	a.views = make([]*view, len(a.chains))
 	for i := range a.chains {

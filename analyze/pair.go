@@ -873,7 +873,9 @@ func answeredElsewhere(near []*analysis) {
 				continue
 			}
 			isn, _ := n.views[k].isn()
-			at := slices.DeleteFunc(slices.Clone(answers[question{n.views[k].leaving(), isn}]), func(x arrivedAt) bool { return x.a == n })
+			at := slices.DeleteFunc(slices.Clone(answers[question{n.views[k].leaving(), isn}]), func(x arrivedAt) bool {
+				return x.a == n || !otherNode(n, x.a, r.Egress.Addr) || x.a.views[x.view].pod != nil
+			})
 			if len(at) == 0 {
 				continue
 			}
@@ -885,12 +887,30 @@ func answeredElsewhere(near []*analysis) {
 			// What came in there is no request of its own.
 			o := &at[0].a.requests[at[0].view]
 			if o.Outcome == ReplyOnly {
-				r.Frames = append(r.Frames, o.Frames...)
+				for _, f := range o.Frames {
+					if f.Leg != LegFar { // those are the request's own already
+						r.Frames = append(r.Frames, f)
+					}
+				}
 				sortFrames(r.Frames)
 				o.signs |= signTaken
 			}
 		}
 	}
+}
+
+// otherNode tells whether two captures can be of two nodes: taken at the same time (what follows the other is its next
+// file), without a node address that both show as their own. The address that a request left with is not the second's.
+func otherNode(a, b *analysis, left wire.Addr) bool {
+	if b.thisNode[left] {
+		return false
+	}
+	for addr := range a.thisNode {
+		if b.thisNode[addr] {
+			return false
+		}
+	}
+	return a.sum.First <= b.sum.Last && b.sum.First <= a.sum.Last
 }
 
 // name is how people know a capture.

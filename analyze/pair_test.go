@@ -318,7 +318,7 @@ func TestAnswerAtAnotherNode(t *testing.T) {
 	answer := synack(back(podEnds), at(10.01), acks(31001), ttl(61))
 	for _, label := range []string{"", "node-b"} {
 		kn, kf := known()
-		two := captureOf(t, viaNode.near(answer)[:1], neighbours(), goesOn(60), about(func(r *recording) { r.input.Label, r.input.File = label, "second.pcap" }))
+		two := captureOf(t, viaNode.near(answer)[:1], goesOn(60), about(func(r *recording) { r.input.Label, r.input.File = label, "second.pcap" }))
 		one := captureOf(t, inOrder(kn, viaNode.near(lost...)), goesOn(60))
 		name := label
 		if name == "" {

@@ -123,6 +123,20 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 			}
 		}
 	}
+	if r.Outcome == RequestOnly || r.Outcome == HalfOpen {
+		for i := range partners {
+			if o := &partners[i].p.far.requests[partners[i].chain]; o.Outcome == HandshakeCompleted {
+				// The client's acknowledgement arrived at the far side: the SYN-ACK had reached it (DESIGN section 5), and the near
+				// capture does not hold it.
+				r.Outcome, r.StoppedAt, r.Completed = HandshakeCompleted, StopNone, o.Completed
+				r.ConnState, r.History = o.ConnState, o.History
+				r.clear("outcome")
+				r.clear("stopped_at")
+				r.because("the far side holds the client's acknowledgement of the SYN-ACK, so that had reached it")
+				return
+			}
+		}
+	}
 	switch r.Outcome {
 	case RequestOnly:
 		switch {
@@ -236,7 +250,7 @@ func (a *analysis) placeFar(r *Request, v *view, partners []partner) {
 		t := fv.leaving()
 		reply := missing{
 			proto: t.Proto, v6: !t.Dst.Is4(), src: t.Dst, dst: t.Src, sport: -1, dport: -1, iface: f.legInterface(fv.exit()),
-			after: fv.exit().client.first, srcAs: asSource,
+			after: fv.exit().client.first, srcAs: asSource, dstAs: asDestination,
 		}
 		if t.Proto.HasPorts() {
 			reply.sport, reply.dport = int(t.DstPortOrEchoID), int(t.SrcPortOrEchoID)
@@ -651,6 +665,15 @@ func describePairs(res *Result, all [][]*pairing, opt PairOptions) {
 		res.stated = append(res.stated, "stated: the far capture ran "+utcTime(opt.FarFrom)+"/"+utcTime(opt.FarTo)+" (--far-window)")
 	}
 	if opt.HasFarOffset {
+		for _, ps := range all {
+			for _, p := range ps {
+				if n := len(p.clock.stretches); n > 0 && !p.clock.stated {
+					if s := &p.clock.stretches[n-1]; s.hasLow && s.hasUp && (opt.FarOffset-opt.FarOffsetError > s.upper || opt.FarOffset+opt.FarOffsetError < s.lower) {
+						res.stated = append(res.stated, fmt.Sprintf("the stated clock offset of %s is contradicted by joined packets (%s); the packets count", p.far.name(), time.Duration((s.lower+s.upper)/2)))
+					}
+				}
+			}
+		}
 		offset, word := time.Duration(opt.FarOffset), "ahead of"
 		if offset < 0 {
 			offset, word = -offset, "behind"

@@ -2,6 +2,8 @@ package analyze
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/srcproof/srcproof/capture/wire"
@@ -207,3 +209,80 @@ func TestRegressPairNotSentIsJoined(t *testing.T) {
 
 // Probable joins of other requests' sides put steps into the clock: a stranger says what the Pod said, half a minute later.
 // (See the parrots' worlds of TestSimulatedPair: 57 steps, the largest 5.4 s, of clocks that nobody set.)
+
+// The answer's packets at the other node are added to the request's; what the far side holds of it is there already.
+func TestRegressFramesOnce(t *testing.T) {
+	lost := tries(podEnds, 10, 11, 13)
+	answer := synack(back(podEnds), at(10.01), acks(31001), ttl(61))
+	kn, kf := known()
+	two := captureOf(t, viaNode.near(answer)[:1], goesOn(60))
+	two.File = "second.pcap"
+	res := runOf(t, gke(t), Options{}, captureOf(t, inOrder(kn, viaNode.near(lost...)), goesOn(60)), two, farCapture(t, inOrder(kf, viaNode.far(append(lost, answer)...)), goesOn(60)))
+	r := thePods(t, res, "")
+	seen := make(map[string]bool)
+	for _, f := range r.Frames {
+		if key := fmt.Sprint(f.Capture, f.Frame); seen[key] {
+			t.Errorf("frame %d of capture %d is named twice: %+v", f.Frame, f.Capture, r.Frames)
+		} else {
+			seen[key] = true
+		}
+	}
+	if r.StoppedAt != StopReturn || len(seen) < 9 {
+		t.Errorf("%s, frames %+v", verdictOf(r), r.Frames)
+	}
+}
+
+// Two captures of one node, one by direction or by interface: the answer in the second came to this very node.
+func TestRegressSameNodeTwice(t *testing.T) {
+	lost := tries(podEnds, 10, 11, 13)
+	answer := synack(back(podEnds), at(10.01), acks(31001), ttl(61))
+	kn, kf := known()
+	for name, more := range map[string]many{"it shows the node's address as its own": neighbours(), "it follows": nil} {
+		parts := []part{inOrder(viaNode.near(answer)[:1], more), goesOn(60)}
+		if more == nil {
+			parts = []part{seenAt(viaNode.near(answer)[:1], at(70)), goesOn(80)}
+		}
+		two := captureOf(t, parts...)
+		two.File = "second.pcap"
+		res := runOf(t, gke(t), Options{}, captureOf(t, inOrder(kn, neighbours(), viaNode.near(lost...)), goesOn(60)), two, farCapture(t, inOrder(kf, viaNode.far(append(lost, answer)...)), goesOn(60)))
+		for i := range res.Requests {
+			if r := &res.Requests[i]; slices.Contains(r.Findings, codeOtherNode) {
+				t.Errorf("%s: %s %q %q", name, verdictOf(r), r.Findings, r.Reasons)
+			}
+		}
+	}
+}
+
+// The far side holds the client's acknowledgement, so the SYN-ACK had reached the client, whatever the near capture missed.
+func TestRegressFarShowsTheHandshake(t *testing.T) {
+	kn, kf := known()
+	open := answeredAt(61, opened(podEnds, 10, 1000))
+	for name, held := range map[string]many{"the SYN alone": open[:1], "SYN and SYN-ACK": open[:2]} {
+		got, r, _ := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(held...)), goesOn(60)}, []part{inOrder(kf, viaNode.far(open...)), goesOn(60)})
+		if !meets(got, "outbound node-snated/translation handshake-completed none") || r.ConnState != "S1" {
+			t.Errorf("%s: %s %s %q", name, got, r.ConnState, r.Reasons)
+		}
+	}
+}
+
+// What was refused on the way is said once, with what it means.
+func TestRegressRefusedOnTheWay(t *testing.T) {
+	kn, kf := known()
+	lost := tries(podEnds, 10)
+	reset := refusal(back(podEnds), at(10.01), acks(31001), ttl(60))
+	_, r, _ := verdictOfPair(t, PairOptions{}, podTCP, []part{inOrder(kn, viaNode.near(lost[0], reset)), goesOn(60)}, []part{kf, goesOn(60)})
+	if !slices.Contains(r.Findings, codeMiddlebox) || slices.Contains(r.Findings, codeRefused) {
+		t.Errorf("%s %q", verdictOf(r), r.Findings)
+	}
+}
+
+// A stated clock offset that joined packets contradict is not used, and that is said.
+func TestRegressStatedOffsetContradicted(t *testing.T) {
+	kn, kf := known()
+	for offset, want := range map[int64]bool{37e9: true, 0: false} {
+		res := pairOf(t, gke(t), PairOptions{HasFarOffset: true, FarOffset: offset, FarOffsetError: 5e6}, []part{kn, goesOn(60)}, []part{kf, goesOn(60)})
+		if got := strings.Contains(strings.Join(res.stated, "\n"), "contradicted"); got != want {
+			t.Errorf("offset %d: %q", offset, res.stated)
+		}
+	}
+}

@@ -45,6 +45,7 @@ type CaptureInfo struct {
 	DamageText  string   // "" if the file was whole; else the error's text, with frame number and byte offset
 	LetGo       uint64   // flows that were let go for want of room; no absence is concluded from their capture
 	Transmitted uint64   // transmissions of the requests, copies of one packet and its two legs taken together
+	OnlySYN     bool     // every TCP packet is a SYN, so a filter on flags may have kept answers out
 	OneWay      bool     // every packet travels from one address, so a filter may have kept answers out
 	Notes       []string // what the analysis noticed: errors without their packet, protocols that are not judged, ...
 	// InterfaceNames has, per Summary.Interfaces index, the name to show ("eth0", "if7"): the file's or --links'. Not escaped.

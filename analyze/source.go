@@ -113,7 +113,8 @@ func (a *analysis) sourceFar(r *Request, o outcomeAt) {
 		r.set(NodeSourced, BasisFar, "arrived at the far side from %s, %s: whether the node translated it or sent it itself is not visible there",
 			addr, nodeWords(r.Client.Role))
 	case cluster.RoleOther:
-		r.set(OtherSourced, BasisAddress, "arrived from %s, which is none of the cluster's addresses", addr)
+		r.unknown("source", "role-other", fmt.Sprintf("arrived from %s, which is none of the given Pod and node addresses: another client's, or a translation on the way", addr),
+			"a capture on the node at the same time (srcproof compare), or if it is a node's address: --node-ip "+addr.String())
 	case cluster.RoleService, cluster.RoleUnknown:
 		a.roleUnknown(r, addr)
 	}

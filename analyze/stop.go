@@ -10,14 +10,25 @@ import (
 // stop decides where the request's packets stop, as far as one capture tells (DESIGN section 6).
 func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
 	if o.outcome == RequestOnly || o.outcome == HalfOpen {
-		resent := o.leg.client.retrans > 0 || o.leg.client.packets > 1 && r.Tuple.Proto != wire.ProtoTCP
-		if g := a.runsOn(r.First, resent); g != covered {
+		since, resent := r.First, o.leg.client.retrans > 0 || o.leg.client.packets > 1 && r.Tuple.Proto != wire.ProtoTCP
+		if o.outcome == HalfOpen { // what is awaited is the acknowledgement of the SYN-ACK
+			since, resent = o.leg.server.first, o.leg.server.retrans > 0
+			for _, l := range v.legs() {
+				if o.leg.server.packets == 0 && l.server.packets > 0 {
+					since, resent = l.server.first, l.server.retrans > 0
+				}
+			}
+		}
+		if g := a.runsOn(since, resent); g != covered {
 			text := "the capture ends less than a second after the request, so an answer may have come later"
 			if g == gapNoTime {
 				text = gapText(g)
 			}
 			r.unknown("outcome", g, text, a.settle(gapEnded, r))
 		}
+	}
+	if o.outcome == HalfOpen && r.Tuple.Proto == wire.ProtoTCP && a.t.tcpBare == 0 {
+		r.unknown("outcome", gapFilter, "every TCP packet of the capture carries SYN: a filter on flags would hide the acknowledgement", a.settle(gapFilter, r))
 	}
 	if o.outcome == RequestOnly {
 		if g := a.answerKept(r); g != covered {
@@ -26,6 +37,13 @@ func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
 	}
 	if a.info.Side == wire.SideFar {
 		a.stopFar(r, v, o)
+		return
+	}
+	if v.plain != nil && v.plain.replyRejected != nil && a.role(v.plain.replyRejected.from).Kind != cluster.RoleNode && v.plain.client.flags&knowTTL != 0 && !ownTTL(v.plain.client.ttl) {
+		// Seen past the node: a router on the way back rejected the answer, whatever side the capture is said to be of.
+		e := v.plain.replyRejected
+		r.StoppedAt, r.rejectedBy, r.Completed = StopReturn, e.from, false
+		r.because("%s rejected the server's answer on its way back: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
 		return
 	}
 	if r.Source == NotSent {
@@ -275,7 +293,7 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 	case RequestOnly:
 		m := missing{
 			proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), src: r.Server.Addr, dst: r.Client.Addr, sport: -1, dport: -1, iface: -1,
-			dir: wire.DirOut, after: r.First, srcAs: asSource,
+			dir: wire.DirOut, after: r.First, srcAs: asSource, dstAs: asDestination,
 		}
 		if r.Tuple.Proto.HasPorts() {
 			m.sport, m.dport = int(r.Tuple.DstPortOrEchoID), int(r.Tuple.SrcPortOrEchoID)

@@ -24,8 +24,9 @@ func TestStoppedAt(t *testing.T) {
 		// Answered is past every place: it speaks of the opening only.
 		{"the handshake completed", g, "", []part{snat.carry(open...)}, "outbound node-snated/translation handshake-completed none"},
 		{"a datagram was answered", g, "", []part{masqueraded(pod+":41000 > 192.0.2.9:53", node+":51000").carry(udp(pod+":41000 > 192.0.2.9:53", "who?", at(1)), udp("192.0.2.9:53 > "+pod+":41000", "me", at(1.01), ttl(60)))}, "outbound node-snated/translation answered none"},
-		{"half open, and the SYN-ACK was given to the Pod", g, "", []part{snat.carry(open[:2]...), goesOn(20)}, "outbound node-snated/translation half-open none"},
-		{"half open, and only the uplink was captured", g, "", []part{outer, synack(back(nodeEnds), at(1.01), in("eth0"), acks(31001), ttl(60)), goesOn(20)}, "outbound node-snated/egress half-open unknown(half-open)"},
+		{"half open, and the SYN-ACK was given to the Pod", g, "", []part{snat.carry(open[:2]...), goesOn(20)}, "outbound node-snated/translation half-open(filter-not-known) none"},
+		{"half open, and the capture ends when the SYN-ACK has come", g, podTCP, []part{inOrder(neighbours()[:8], snat.carry(seenAt(open[:1], at(5))...), snat.carry(seenAt(open[1:2], at(7.9))...)), goesOn(8)}, "outbound node-snated/translation half-open(capture-ended) *"},
+		{"half open, and only the uplink was captured", g, "", []part{outer, synack(back(nodeEnds), at(1.01), in("eth0"), acks(31001), ttl(60)), goesOn(20)}, "outbound node-snated/egress half-open(filter-not-known) unknown(half-open)"},
 
 		// Refused: the reset may be the server's or the node's own, which carries the server's address as well.
 		{"refused by the server", g, podTCP, []part{inOrder(neighbours(), snat.carry(first...), snat.carry(reset(ttl(60))))}, "outbound node-snated/translation refused none"},
@@ -64,11 +65,13 @@ func TestStoppedAt(t *testing.T) {
 		{"far: arrived, no answer", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), goesOn(20)}, "* pod-sourced/far request-only far"},
 		{"far: arrived as the node, no answer", g, "", []part{about(onFarSide), seenAt(tries(nodeEnds, 1, 2, 4), in("ens4"), ttl(61)), goesOn(20)}, "* node-sourced/far|node-sourced/address request-only far"},
 		{"far: answered", g, "", []part{about(onFarSide), seenAt(open[:1], in("ens4"), ttl(61)), seenAt(open[1:2], out("ens4"), ttl(64)), seenAt(open[2:], in("ens4"), ttl(61)), goesOn(20)}, "* pod-sourced/far handshake-completed none"},
-		{"far: answered again and again, never acknowledged", g, "", []part{about(onFarSide), seenAt(open[:1], in("ens4"), ttl(61)), seenAt(open[1:2], out("ens4"), ttl(64)), seenAt(open[1:2], out("ens4"), ttl(64), later(1), ipid(9)), goesOn(20)}, "* pod-sourced/far half-open unknown(half-open)|unknown(one-direction)"},
+		{"far: answered again and again, never acknowledged", g, "", []part{about(onFarSide), seenAt(open[:1], in("ens4"), ttl(61)), seenAt(open[1:2], out("ens4"), ttl(64)), seenAt(open[1:2], out("ens4"), ttl(64), later(1), ipid(9)), goesOn(20)}, "* pod-sourced/far half-open(filter-not-known) unknown(half-open)|unknown(one-direction)"},
 		{"far: a router rejects the answer", g, "", []part{
 			about(onFarSide), seenAt(open[:1], in("ens4"), ttl(61)), seenAt(open[1:2], out("ens4"), ttl(64)),
 			icmp("10.20.0.1", 3, 0, open[1], at(1.02), in("ens4"), ttl(64)), goesOn(20),
-		}, "* pod-sourced/far half-open|rejected return"},
+		}, "* pod-sourced/far half-open(filter-not-known)|rejected(filter-not-known) return"},
+		{"far: a client whose address is neither a Pod's nor a node's may be a node's that was translated again", g, "", []part{about(onFarSide), seenAt(tries("203.0.113.77:41000 > "+server+":443", 1, 2, 4), in("ens4"), ttl(61)), goesOn(20)}, "* unknown(role-other) request-only *"},
+		{"far: no packet is for the client, whose answers a filter on the destination would hide", g, podTCP, []part{about(onFarSide), about(filterUnknown), seenAt(append(lost, udp(server+":41000 > 192.0.2.40:53", "q", at(9))), in("ens4"), ttl(61)), goesOn(20)}, "* pod-sourced/far request-only !far"},
 		{"far: refused by the far host", g, "", []part{about(onFarSide), seenAt(first, in("ens4"), ttl(61)), reset(out("ens4"), ttl(64)), goesOn(20)}, "* pod-sourced/far refused unknown(delivery-not-seen)"},
 		{"far: the capture ends at once", g, "", []part{about(onFarSide), seenAt(first, in("ens4"), ttl(61)), goesOn(1.2)}, "* pod-sourced/far request-only|request-only(capture-ended) unknown(capture-ended)"},
 		{"far: packets were dropped", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), dropped(3), goesOn(20)}, "* pod-sourced/far request-only(packets-dropped) unknown(packets-dropped)"},

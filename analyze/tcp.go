@@ -39,6 +39,11 @@ func (t *table) tcp(f *flow, from int, p *wire.Packet) {
 	if d.flags&knowSeq == 0 || before(p.Seq, d.seqLow) {
 		d.seqLow = p.Seq
 	}
+	if p.Flags&wire.SYN == 0 {
+		t.tcpBare++
+	} else if p.Flags&wire.ACK != 0 {
+		t.synAcks++
+	}
 	size := p.PayloadLen
 	if !p.Has(wire.KnowPayload) {
 		size = 0

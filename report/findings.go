@@ -239,6 +239,8 @@ func egressLine(r *Request) string {
 		return s + ", translated on the node"
 	case r.Source == "node-snated", r.Source == "other-snated":
 		return s + ", translated on the node; the source before it is not in the capture"
+	case r.Source == "node-own":
+		return s + ", the node's own, seen after any translation" // what the node sends passes masquerade as well, before the capture
 	case r.Source == "unknown":
 		return s
 	}

@@ -255,7 +255,7 @@ func TestEgressLine(t *testing.T) {
 		want           string
 	}{
 		{analyze.PodSourced, pod, pod, "172.16.0.13:1, untranslated"},
-		{analyze.NodeOwn, node, node, "10.10.0.3:1, untranslated"},
+		{analyze.NodeOwn, node, node, "10.10.0.3:1, the node's own, seen after any translation"},
 		{analyze.NodeSNATed, pod, node, "10.10.0.3:1, translated on the node"},
 		{analyze.NodeSNATed, node, node, "10.10.0.3:1, translated on the node; the source before it is not in the capture"},
 		{analyze.SourceUnknown, node, node, "10.10.0.3:1"},

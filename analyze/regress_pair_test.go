@@ -236,18 +236,24 @@ func TestRegressFramesOnce(t *testing.T) {
 func TestRegressSameNodeTwice(t *testing.T) {
 	lost := tries(podEnds, 10, 11, 13)
 	answer := synack(back(podEnds), at(10.01), acks(31001), ttl(61))
+	keeps := viaNode
+	keeps.as = ""
 	kn, kf := known()
-	for name, more := range map[string]many{"it shows the node's address as its own": neighbours(), "it follows": nil} {
-		parts := []part{inOrder(viaNode.near(answer)[:1], more), goesOn(60)}
-		if more == nil {
-			parts = []part{seenAt(viaNode.near(answer)[:1], at(70)), goesOn(80)}
-		}
-		two := captureOf(t, parts...)
+	for _, row := range []struct {
+		name string
+		w    trip
+		two  []part
+	}{
+		{"it shows the address that the request left with as its own", viaNode, []part{inOrder(viaNode.near(answer)[:1], neighbours()), goesOn(60)}},
+		{"it shows the node's address as its own", keeps, []part{inOrder(keeps.near(answer)[:1], neighbours()), goesOn(60)}},
+		{"it follows", viaNode, []part{seenAt(viaNode.near(answer)[:1], at(70)), goesOn(80)}},
+	} {
+		two := captureOf(t, row.two...)
 		two.File = "second.pcap"
-		res := runOf(t, gke(t), Options{}, captureOf(t, inOrder(kn, neighbours(), viaNode.near(lost...)), goesOn(60)), two, farCapture(t, inOrder(kf, viaNode.far(append(lost, answer)...)), goesOn(60)))
+		res := runOf(t, gke(t), Options{}, captureOf(t, inOrder(kn, neighbours(), row.w.near(lost...)), goesOn(60)), two, farCapture(t, inOrder(kf, row.w.far(append(lost, answer)...)), goesOn(60)))
 		for i := range res.Requests {
 			if r := &res.Requests[i]; slices.Contains(r.Findings, codeOtherNode) {
-				t.Errorf("%s: %s %q %q", name, verdictOf(r), r.Findings, r.Reasons)
+				t.Errorf("%s: %s %q %q", row.name, verdictOf(r), r.Findings, r.Reasons)
 			}
 		}
 	}
@@ -283,6 +289,29 @@ func TestRegressStatedOffsetContradicted(t *testing.T) {
 		res := pairOf(t, gke(t), PairOptions{HasFarOffset: true, FarOffset: offset, FarOffsetError: 5e6}, []part{kn, goesOn(60)}, []part{kf, goesOn(60)})
 		if got := strings.Contains(strings.Join(res.stated, "\n"), "contradicted"); got != want {
 			t.Errorf("offset %d: %q", offset, res.stated)
+		}
+	}
+}
+
+// A far capture whose filter is not known holds the Pod's packets and nothing for the Pod, while others are answered: a
+// filter on destinations looks the same. An answer to another request of the Pod shows that such packets are kept.
+func TestRegressFarHoldsNothingForThePod(t *testing.T) {
+	lost := tries(podEnds, 10, 11, 13)
+	keeps := viaNode
+	keeps.as = ""
+	kn, kf := known()
+	other := trip{client: pod + ":41001", server: server + ":443"}
+	open := answeredAt(61, opened(other.client+" > "+other.server, 20, 77_000))
+	for _, row := range []struct{ of, want string }{{"", "unknown(filter-not-known)"}, {"and another is answered", "far"}} {
+		n, f := append(slices.Clone(kn), keeps.near(lost...)...), append(slices.Clone(kf), keeps.far(lost...)...)
+		if row.of != "" {
+			n, f = append(n, other.near(open...)...), append(f, other.far(open...)...)
+		}
+		res := pairOf(t, gke(t), PairOptions{}, []part{inOrder(n), goesOn(60)}, []part{inOrder(f), about(filterUnknown), goesOn(60)})
+		for i := range res.Requests {
+			if r := &res.Requests[i]; r.Tuple == lost[0].Tuple && !meets(verdictOf(r), "outbound pod-sourced/translation request-only "+row.want) {
+				t.Errorf("%s: %s %+v", row.of, verdictOf(r), r.Unknown)
+			}
 		}
 	}
 }

@@ -70,8 +70,13 @@ func TestStoppedAt(t *testing.T) {
 			about(onFarSide), seenAt(open[:1], in("ens4"), ttl(61)), seenAt(open[1:2], out("ens4"), ttl(64)),
 			icmp("10.20.0.1", 3, 0, open[1], at(1.02), in("ens4"), ttl(64)), goesOn(20),
 		}, "* pod-sourced/far half-open(filter-not-known)|rejected(filter-not-known) return"},
+		{"taken past the node and given as the node's: a router rejects the answer", g, podTCP, []part{
+			single("eth0"), seenAt(open[:1], on("eth0"), ttl(61)), seenAt(open[1:2], on("eth0"), ttl(64)), icmp("10.20.0.1", 3, 0, open[1], at(1.02), on("eth0"), ttl(64)), goesOn(20),
+		}, "* * half-open(filter-not-known) return"},
 		{"far: a client whose address is neither a Pod's nor a node's may be a node's that was translated again", g, "", []part{about(onFarSide), seenAt(tries("203.0.113.77:41000 > "+server+":443", 1, 2, 4), in("ens4"), ttl(61)), goesOn(20)}, "* unknown(role-other) request-only *"},
-		{"far: no packet is for the client, whose answers a filter on the destination would hide", g, podTCP, []part{about(onFarSide), about(filterUnknown), seenAt(append(lost, udp(server+":41000 > 192.0.2.40:53", "q", at(9))), in("ens4"), ttl(61)), goesOn(20)}, "* pod-sourced/far request-only !far"},
+		{"far: others are answered, and no packet is for the client: a filter on destinations would hide its answers", g, podTCP, []part{
+			about(onFarSide), inOrder(seenAt(lost, in("ens4"), ttl(61)), seenAt(opened(node+":41001 > "+server+":443", 9, 9000)[:1], in("ens4"), ttl(61)), seenAt(opened(node+":41001 > "+server+":443", 9, 9000)[1:2], out("ens4"), ttl(64))), about(filterUnknown), goesOn(20),
+		}, "* pod-sourced/far request-only unknown(filter-not-known)"},
 		{"far: refused by the far host", g, "", []part{about(onFarSide), seenAt(first, in("ens4"), ttl(61)), reset(out("ens4"), ttl(64)), goesOn(20)}, "* pod-sourced/far refused unknown(delivery-not-seen)"},
 		{"far: the capture ends at once", g, "", []part{about(onFarSide), seenAt(first, in("ens4"), ttl(61)), goesOn(1.2)}, "* pod-sourced/far request-only|request-only(capture-ended) unknown(capture-ended)"},
 		{"far: packets were dropped", g, "", []part{about(onFarSide), seenAt(lost, in("ens4"), ttl(61)), dropped(3), goesOn(20)}, "* pod-sourced/far request-only(packets-dropped) unknown(packets-dropped)"},

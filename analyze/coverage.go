@@ -48,6 +48,18 @@ type missing struct {
 	far      bool // it is missing at the far side: a source that is not known may be anything there
 }
 
+// missingReply is the answer to what carries a tuple, awaited on any interface and in any direction.
+func missingReply(t wire.Tuple, after int64) missing {
+	m := missing{
+		proto: t.Proto, v6: !t.Dst.Is4(), src: t.Dst, dst: t.Src, sport: -1, dport: -1, iface: -1, after: after,
+		srcAs: asSource, dstAs: asDestination,
+	}
+	if t.Proto.HasPorts() {
+		m.sport, m.dport = int(t.DstPortOrEchoID), int(t.SrcPortOrEchoID)
+	}
+	return m
+}
+
 // coverage gathers, packet by packet, what later decides whether an absence counts.
 type coverage struct {
 	opaque     []int64 // times of opaque packets that left or may have left, at most one per millisecond, in capture order

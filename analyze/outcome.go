@@ -44,9 +44,11 @@ func (v *view) outcome(h *hostFacts) outcomeAt {
 	}
 	switch proto {
 	case wire.ProtoTCP:
-		out.outcome = tcpOutcome(c, s, here, hereReplies, sent, replies, rejected)
+		goesOn := c&(sawPureACK|sawData|sawFIN) != 0
+		out.outcome = connectionOutcome(tcpOpened(c, s), goesOn, c, s, here, hereReplies, sent, replies, rejected)
 	case wire.ProtoSCTP:
-		out.outcome = sctpOutcome(c, s, here, hereReplies, sent, replies, rejected)
+		opened, goesOn := c&sawSYN != 0 && s&sawCookieAck != 0, c&^(sawSYN|knowISN|knowTTL|knowIPID) != 0
+		out.outcome = connectionOutcome(opened, goesOn, c, s, here, hereReplies, sent, replies, rejected)
 	default:
 		switch {
 		case sent == 0 && replies == 0 && rejected:
@@ -68,14 +70,19 @@ func (v *view) outcome(h *hostFacts) outcomeAt {
 	return out
 }
 
-func tcpOutcome(c, s, here dirFlags, hereReplies, sent, replies uint64, rejected bool) Outcome {
+// tcpOpened tells whether the handshake completed.
+func tcpOpened(c, s dirFlags) bool {
+	// The client acknowledged: the SYN-ACK reached it, wherever it was captured (RFC 9293 section 3.5). Or both ends opened at
+	// once and acknowledged each other (RFC 9293 figure 7).
+	return c&sawSYN != 0 && (c&sawACK != 0 && s&(sawSYNACK|sawACK) != 0 || c&s&sawSYNACK != 0)
+}
+
+// connectionOutcome judges TCP and SCTP, which open alike; goesOn is that the client sends what follows an answered opening.
+func connectionOutcome(opened, goesOn bool, c, s, here dirFlags, hereReplies, sent, replies uint64, rejected bool) Outcome {
 	began := c&sawSYN != 0
 	switch {
-	case began && c&sawACK != 0 && (s&sawSYNACK != 0 || s&sawACK != 0):
-		// The client acknowledged: the SYN-ACK reached it, wherever it was captured (RFC 9293 section 3.5).
+	case opened:
 		return HandshakeCompleted
-	case began && c&s&sawSYNACK != 0:
-		return HandshakeCompleted // both ends opened at once and acknowledged each other (RFC 9293 figure 7)
 	case began && here&sawSYNACK != 0:
 		return HalfOpen
 	case began && here&sawRST != 0:
@@ -85,40 +92,12 @@ func tcpOutcome(c, s, here dirFlags, hereReplies, sent, replies uint64, rejected
 	case (c|s)&blind != 0:
 		return OutcomeUnknown
 	case began && hereReplies == 0:
-		if c&(sawPureACK|sawData|sawFIN) != 0 {
+		if goesOn {
 			return OneDirection // it goes on as if answered: the answers are not captured here
 		}
 		return RequestOnly
 	case began:
 		return OutcomeUnknown // answered by something that opens nothing: a challenge ACK (RFC 5961), stray data
-	case sent > 0 && replies > 0:
-		return Midstream
-	case replies > 0 && s&sawSYNACK != 0:
-		return ReplyOnly
-	}
-	return OneDirection
-}
-
-func sctpOutcome(c, s, here dirFlags, hereReplies, sent, replies uint64, rejected bool) Outcome {
-	began := c&sawSYN != 0
-	switch {
-	case began && s&sawCookieAck != 0:
-		return HandshakeCompleted
-	case began && here&sawSYNACK != 0:
-		return HalfOpen
-	case began && here&sawRST != 0:
-		return Refused
-	case rejected && (began || sent == 0 && replies == 0):
-		return Rejected
-	case (c|s)&blind != 0:
-		return OutcomeUnknown
-	case began && hereReplies == 0:
-		if c&^(sawSYN|knowISN|knowTTL|knowIPID) != 0 {
-			return OneDirection
-		}
-		return RequestOnly
-	case began:
-		return OutcomeUnknown
 	case sent > 0 && replies > 0:
 		return Midstream
 	case replies > 0 && s&sawSYNACK != 0:

@@ -111,15 +111,16 @@ func (v *view) egressShown(r *Request) bool {
 
 // placeJoined: the far side saw the request.
 func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
-	var answered, rejectedReply *partner
+	var answered *partner
+	var rejectedReply *icmpError
 	for i := range partners {
 		m := &partners[i]
 		for _, l := range m.p.far.views[m.chain].legs() {
 			if l.server.packets > 0 && answered == nil {
 				answered = m
 			}
-			if l.replyRejected != nil && rejectedReply == nil {
-				rejectedReply = m
+			if rejectedReply == nil {
+				rejectedReply = l.replyRejected
 			}
 		}
 	}
@@ -143,16 +144,9 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 		case r.answerAtEgress():
 			return // what came back to the node is judged there
 		case rejectedReply != nil:
-			e := rejectedReply.p.far.rejection(rejectedReply.chain)
 			r.clear("stopped_at")
-			r.rejectedBy = e.from
-			if a.thisNode[e.from] || a.role(e.from).Kind == cluster.RoleNode {
-				r.StoppedAt = StopNodeIn
-				r.because("the node itself (%s) rejected the far host's answer: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
-				return
-			}
-			r.StoppedAt = StopReturn
-			r.because("%s rejected the far host's answer on its way back: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
+			r.rejectedBy = rejectedReply.from
+			r.replyRejected(rejectedReply, a.thisNode[rejectedReply.from] || a.role(rejectedReply.from).Kind == cluster.RoleNode, "far host's")
 		case answered != nil:
 			a.placeReturn(r, v, answered)
 		default:
@@ -180,15 +174,6 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 	}
 }
 
-func (a *analysis) rejection(chain int) *icmpError {
-	for _, l := range a.views[chain].legs() {
-		if l.replyRejected != nil {
-			return l.replyRejected
-		}
-	}
-	return nil
-}
-
 // placeReturn: the far side answered, and the node's capture does not hold the answer.
 func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
 	r.clear("stopped_at")
@@ -196,14 +181,8 @@ func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
 		r.unknown("stopped_at", gapInterfaces, "the far side answered; the near capture does not show the node's egress, so whether the answer reached the node is not known", a.captureHint(r))
 		return
 	}
-	t := v.leaving()
-	reply := missing{
-		proto: t.Proto, v6: !t.Dst.Is4(), src: t.Dst, dst: t.Src, sport: -1, dport: -1, dir: wire.DirIn, iface: a.legInterface(v.exit()),
-		after: v.exit().client.first, srcAs: asSource, dstAs: asDestination,
-	}
-	if t.Proto.HasPorts() {
-		reply.sport, reply.dport = int(t.DstPortOrEchoID), int(t.SrcPortOrEchoID)
-	}
+	reply := missingReply(v.leaving(), v.exit().client.first)
+	reply.dir, reply.iface = wire.DirIn, a.legInterface(v.exit())
 	g := a.absent(&reply)
 	if g == covered {
 		g = a.answerDue(v, m)
@@ -247,14 +226,8 @@ func (a *analysis) placeFar(r *Request, v *view, partners []partner) {
 			r.because("seen on VLAN %d at the far capture point and not on VLAN %d, to which others are passed on", vlan, other)
 			return
 		}
-		t := fv.leaving()
-		reply := missing{
-			proto: t.Proto, v6: !t.Dst.Is4(), src: t.Dst, dst: t.Src, sport: -1, dport: -1, iface: f.legInterface(fv.exit()),
-			after: fv.exit().client.first, srcAs: asSource, dstAs: asDestination,
-		}
-		if t.Proto.HasPorts() {
-			reply.sport, reply.dport = int(t.DstPortOrEchoID), int(t.SrcPortOrEchoID)
-		}
+		reply := missingReply(fv.leaving(), fv.exit().client.first)
+		reply.iface = f.legInterface(fv.exit())
 		if fv.pod != nil || fv.egress != nil {
 			reply.dir = wire.DirOut
 			reply.iface = -1
@@ -501,12 +474,7 @@ func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, u
 	if f.byServer == nil {
 		f.byServer = make(map[serverKey][]arrival)
 		for c, o := range f.views {
-			t := o.leaving()
-			k := serverKey{t.Dst, t.Proto, 0}
-			if t.Proto.HasPorts() {
-				k.port = t.DstPortOrEchoID
-			}
-			y := o.exit()
+			k, y := serverOf(o.leaving()), o.exit()
 			at := arrival{chain: c, first: y.client.first, last: y.client.last}
 			if y.client.packets == 0 { // answers alone: the request they answer was here
 				at.first, at.last = y.server.first, y.server.last
@@ -519,14 +487,10 @@ func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, u
 		}
 	}
 	t := v.leaving()
-	k := serverKey{t.Dst, t.Proto, 0}
-	if t.Proto.HasPorts() {
-		k.port = t.DstPortOrEchoID
-	}
 	l := v.exit()
 	const slack = 1_000_000_000
 	checked := 0
-	list := f.byServer[k]
+	list := f.byServer[serverOf(t)]
 	from, to := l.client.first+lower-slack, l.client.last+upper+slack
 	begin, _ := slices.BinarySearchFunc(list, from-f.longest, func(x arrival, t int64) int { return cmp.Compare(x.first, t) })
 	for _, at := range list[begin:] {
@@ -572,6 +536,14 @@ type serverKey struct {
 	addr  wire.Addr
 	proto wire.Proto
 	port  uint16
+}
+
+func serverOf(t wire.Tuple) serverKey {
+	k := serverKey{addr: t.Dst, proto: t.Proto}
+	if t.Proto.HasPorts() {
+		k.port = t.DstPortOrEchoID
+	}
+	return k
 }
 
 // arrival is a far chain with the time of its packets from the client.
@@ -667,10 +639,8 @@ func describePairs(res *Result, all [][]*pairing, opt PairOptions) {
 	if opt.HasFarOffset {
 		for _, ps := range all {
 			for _, p := range ps {
-				if n := len(p.clock.stretches); n > 0 && !p.clock.stated {
-					if s := &p.clock.stretches[n-1]; s.hasLow && s.hasUp && (opt.FarOffset-opt.FarOffsetError > s.upper || opt.FarOffset+opt.FarOffsetError < s.lower) {
-						res.stated = append(res.stated, fmt.Sprintf("the stated clock offset of %s is contradicted by joined packets (%s); the packets count", p.far.name(), time.Duration((s.lower+s.upper)/2)))
-					}
+				if measured, ok := p.clock.contradicts(opt.FarOffset, opt.FarOffsetError); ok {
+					res.stated = append(res.stated, fmt.Sprintf("the stated clock offset of %s is contradicted by joined packets (%s); the packets count", p.far.name(), measured))
 				}
 			}
 		}
@@ -693,6 +663,16 @@ func describePairs(res *Result, all [][]*pairing, opt PairOptions) {
 }
 
 func utcTime(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+// contradicts tells whether what joined packets show leaves no room for a stated offset, and what they show instead.
+func (c *clock) contradicts(offset, margin int64) (measured time.Duration, ok bool) {
+	if len(c.stretches) == 0 || c.stated {
+		return 0, false
+	}
+	s := &c.stretches[len(c.stretches)-1]
+	ok = s.hasLow && s.hasUp && (offset-margin > s.upper || offset+margin < s.lower)
+	return time.Duration((s.lower + s.upper) / 2), ok
+}
 
 // stepNote says that a clock was set or drifts.
 func (c *clock) stepNote(near string) string {

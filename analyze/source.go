@@ -35,7 +35,7 @@ func (a *analysis) source(r *Request, v *view, c *chain, o outcomeAt) {
 	case v.egress != nil:
 		a.sourceEgress(r, v)
 	case v.pod != nil:
-		a.sourcePodLeg(r, v, c, o)
+		a.sourcePodLeg(r, v, o)
 	default:
 		a.sourcePlain(r, v)
 	}
@@ -295,7 +295,7 @@ func (a *analysis) podSideOnly(r *Request, ttl uint8) {
 }
 
 // sourcePodLeg has only the leg on which the client's packets come in.
-func (a *analysis) sourcePodLeg(r *Request, v *view, c *chain, o outcomeAt) {
+func (a *analysis) sourcePodLeg(r *Request, v *view, o outcomeAt) {
 	addr, role := r.Client.Addr, r.Client.Role
 	if v.inside && role.Kind == cluster.RolePod {
 		a.podSideOnly(r, v.pod.client.ttl)
@@ -307,7 +307,7 @@ func (a *analysis) sourcePodLeg(r *Request, v *view, c *chain, o outcomeAt) {
 	}
 	switch role.Kind {
 	case cluster.RolePod:
-		g, text := a.notSent(r, v, c, o)
+		g, text := a.notSent(r, v, o)
 		if g == covered {
 			r.set(NotSent, BasisNone, "%s", text)
 			return
@@ -386,7 +386,7 @@ func (a *analysis) sentByNode(l *legState) bool {
 }
 
 // notSent decides whether a Pod's request that came in never left this node. The text is the reason, either way.
-func (a *analysis) notSent(r *Request, v *view, c *chain, o outcomeAt) (gap, string) {
+func (a *analysis) notSent(r *Request, v *view, o outcomeAt) (gap, string) {
 	l, s := v.pod, a.sum
 	repliedByHost := o.outcome == Refused && ownTTL(l.server.ttl) || o.outcome == Rejected && a.rejectedHere(v)
 	switch {
@@ -424,7 +424,6 @@ func (a *analysis) notSent(r *Request, v *view, c *chain, o outcomeAt) (gap, str
 	if g := a.absent(&m); g != covered {
 		return g, gapText(g)
 	}
-	_ = c
 	return covered, fmt.Sprintf("came in from the Pod, and in a capture of all interfaces nothing that could be it left this host (%s)", plural(l.client.packets, "packet"))
 }
 

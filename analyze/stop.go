@@ -12,12 +12,13 @@ func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
 	if o.outcome == RequestOnly || o.outcome == HalfOpen {
 		since, resent := r.First, o.leg.client.retrans > 0 || o.leg.client.packets > 1 && r.Tuple.Proto != wire.ProtoTCP
 		if o.outcome == HalfOpen { // what is awaited is the acknowledgement of the SYN-ACK
-			since, resent = o.leg.server.first, o.leg.server.retrans > 0
+			at := o.leg
 			for _, l := range v.legs() {
 				if o.leg.server.packets == 0 && l.server.packets > 0 {
-					since, resent = l.server.first, l.server.retrans > 0
+					at = l
 				}
 			}
+			since, resent = at.server.first, at.server.retrans > 0
 		}
 		if g := a.runsOn(since, resent); g != covered {
 			text := "the capture ends less than a second after the request, so an answer may have come later"
@@ -41,9 +42,8 @@ func (a *analysis) stop(r *Request, v *view, o outcomeAt) {
 	}
 	if v.plain != nil && v.plain.replyRejected != nil && a.role(v.plain.replyRejected.from).Kind != cluster.RoleNode && v.plain.client.flags&knowTTL != 0 && !ownTTL(v.plain.client.ttl) {
 		// Seen past the node: a router on the way back rejected the answer, whatever side the capture is said to be of.
-		e := v.plain.replyRejected
-		r.StoppedAt, r.rejectedBy, r.Completed = StopReturn, e.from, false
-		r.because("%s rejected the server's answer on its way back: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
+		r.rejectedBy, r.Completed = v.plain.replyRejected.from, false
+		r.replyRejected(v.plain.replyRejected, false, "server's")
 		return
 	}
 	if r.Source == NotSent {
@@ -236,13 +236,8 @@ func (a *analysis) nodeIn(r *Request, v *view) gap {
 	if !v.showsOut(v.pod, a.host) {
 		return gapPodSide
 	}
-	m := missing{
-		proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), src: r.Server.Addr, dst: r.Client.Addr, sport: -1, dport: -1, dir: wire.DirOut,
-		iface: a.podInterface(v.pod), after: v.egress.server.first, srcAs: asSource, dstAs: asDestination,
-	}
-	if r.Tuple.Proto.HasPorts() {
-		m.sport, m.dport = int(r.Tuple.DstPortOrEchoID), int(r.Tuple.SrcPortOrEchoID)
-	}
+	m := missingReply(r.Tuple, v.egress.server.first)
+	m.dir, m.iface = wire.DirOut, a.podInterface(v.pod)
 	if g := a.absent(&m); g != covered {
 		return g
 	}
@@ -265,16 +260,28 @@ func (a *analysis) podInterface(l *legState) int {
 	return found
 }
 
+// replyRejected places an ICMP error about the answer: by the node itself, or on the way back to it. Whose answer it is
+// called depends on the side that shows it.
+func (r *Request) replyRejected(e *icmpError, byNode bool, whose string) {
+	what := ErrorText(e.from.Is4(), e.typ, e.code)
+	if byNode {
+		r.StoppedAt = StopNodeIn
+		r.because("the node itself (%s) rejected the %s answer: ICMP %s", e.from, whose, what)
+		return
+	}
+	r.StoppedAt = StopReturn
+	r.because("%s rejected the %s answer on its way back: ICMP %s", e.from, whose, what)
+}
+
 // stopFar judges a far capture alone.
 func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 	for _, l := range v.legs() {
-		if e := l.replyRejected; e != nil && a.role(e.from).Kind == cluster.RoleNode {
-			r.StoppedAt = StopNodeIn
-			r.because("the node itself (%s) rejected the server's answer: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
-			return
-		} else if e != nil {
-			r.StoppedAt, r.rejectedBy = StopReturn, e.from
-			r.because("%s rejected the server's answer on its way back: ICMP %s", e.from, ErrorText(e.from.Is4(), e.typ, e.code))
+		if e := l.replyRejected; e != nil {
+			byNode := a.role(e.from).Kind == cluster.RoleNode
+			if !byNode {
+				r.rejectedBy = e.from
+			}
+			r.replyRejected(e, byNode, "server's")
 			return
 		}
 	}
@@ -291,13 +298,8 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 		}
 		r.unknown("stopped_at", "rejected-past-the-capture", fmt.Sprintf("%s rejected it; compare with a near capture tells on which way", r.ICMP.From), "a capture on the node at the same time")
 	case RequestOnly:
-		m := missing{
-			proto: r.Tuple.Proto, v6: !r.Server.Addr.Is4(), src: r.Server.Addr, dst: r.Client.Addr, sport: -1, dport: -1, iface: -1,
-			dir: wire.DirOut, after: r.First, srcAs: asSource, dstAs: asDestination,
-		}
-		if r.Tuple.Proto.HasPorts() {
-			m.sport, m.dport = int(r.Tuple.DstPortOrEchoID), int(r.Tuple.SrcPortOrEchoID)
-		}
+		m := missingReply(r.Tuple, r.First)
+		m.dir = wire.DirOut
 		if len(a.sum.Interfaces) == 1 {
 			m.iface = 0
 		}

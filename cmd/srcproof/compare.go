@@ -103,7 +103,7 @@ func (f *compareFlags) add(cmd *cobra.Command) {
 
 // resolve checks everything that was typed before the first capture is read, and reports all that is wrong.
 func (f *compareFlags) resolve() (opt compareOptions, err error) {
-	var errs [4]error
+	var errs [3]error
 	opt.args, errs[0] = f.captures()
 	opt.pair, errs[1] = f.stated()
 	opt.common, errs[2] = f.common.resolve()

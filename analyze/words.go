@@ -1,5 +1,7 @@
 package analyze
 
+import "slices"
+
 // The enumerations of DESIGN sections 2, 4, 5 and 6. The zero value of each says nothing, so that a forgotten branch
 // cannot become a verdict.
 
@@ -150,4 +152,30 @@ func word(words []string, i int) string {
 		return words[i]
 	}
 	return "unknown"
+}
+
+// SourceOf returns the source class of a word; ok is false if it is none.
+func SourceOf(w string) (s Source, ok bool) { return wordIn[Source](sourceWords(), w) }
+
+// BasisOf returns the basis of a word; ok is false if it is none.
+func BasisOf(w string) (b Basis, ok bool) { return wordIn[Basis](basisWords(), w) }
+
+// OutcomeOf returns the outcome of a word; ok is false if it is none.
+func OutcomeOf(w string) (o Outcome, ok bool) { return wordIn[Outcome](outcomeWords(), w) }
+
+// StopOf returns the place of a word; ok is false if it is none.
+func StopOf(w string) (s Stop, ok bool) { return wordIn[Stop](stopWords(), w) }
+
+// WayOf returns the direction of a word; ok is false if it is none.
+func WayOf(w string) (d Way, ok bool) { return wordIn[Way](wayWords(), w) }
+
+// LegKindOf returns the leg of a word; ok is false if it is none.
+func LegKindOf(w string) (l LegKind, ok bool) { return wordIn[LegKind](legWords(), w) }
+
+func wordIn[T ~uint8](words []string, w string) (T, bool) {
+	i := slices.Index(words, w)
+	if i < 0 {
+		return 0, false
+	}
+	return T(i), true
 }

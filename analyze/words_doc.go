@@ -20,6 +20,8 @@ const (
 	GroupStoppedAt WordGroup = "stopped_at"
 	GroupDirection WordGroup = "direction"
 	GroupUnknown   WordGroup = "unknown" // the reasons for which one of the others is unknown
+	GroupVerdict   WordGroup = "verdict" // of evidence
+	GroupReason    WordGroup = "reason"  // the reasons for which a verdict is inconclusive, beside those of GroupUnknown
 )
 
 // Words returns the documentation of all words, by group; within a group in the order of DESIGN sections 2 to 6, reasons in
@@ -148,5 +150,39 @@ func Words() []WordDoc {
 		{GroupUnknown, "rejecting-device-not-placed", "On which side of the node the device is that rejected the request does not show.", onTheNode},
 		{GroupUnknown, "delivery-not-seen", "The answer left the far side; that it reached the client does not show there.", "Capture on the node at the same time."},
 		{GroupUnknown, "rejected-past-the-capture", "A device rejected the request, and on which way does not show in a far capture alone.", "Capture on the node at the same time."},
+
+		{
+			GroupVerdict, ChangedAsIntended.String(), "The source changed as --intent says, and the request completed: data or orderly close in both directions, or for UDP and ping an answer.", "",
+		},
+		{GroupVerdict, Changed.String(), "The source changed, and the request completed. What was intended was not stated (--intent).", ""},
+		{
+			GroupVerdict, ChangedNotCompleted.String(), "The source changed, and a request after the change did not complete: the translation is no longer the reason.",
+			"Look at what is between the node and the destination, and at the destination's own lists: do they take the new source, and is there a way back to it?",
+		},
+		{
+			GroupVerdict, Unchanged.String(), "A request that began after the change left with the source that it had before.",
+			"Did the rules reach this node? Is ip-masq-agent ready there, and did it read the new list?",
+		},
+		{
+			GroupVerdict, ChangedUnexpectedly.String(), "The source changed to an address that is neither the Pod's nor the node's, or against what --intent says, or the request no longer leaves the node.",
+			"If the address is one of this node: --node-ip. Else look for an egress gateway or another SNAT rule.",
+		},
+		{GroupVerdict, ChangeInconclusive.String(), "The captures do not carry a verdict; the reason stands beside it.", ""},
+
+		{GroupReason, doubtNoRequest, "This node's captures hold the request before or after the change only.", "Capture on it while one of its Pods makes the request."},
+		{GroupReason, doubtDelivered, "The request was delivered on this node: it was never meant to leave, so no source left.", ""},
+		{GroupReason, doubtSource, "Which source left is not known, and the captures do not say why.", ""},
+		{
+			GroupReason, doubtOlder, "The capture holds connections only that were open before it began, or before the change: they keep the translation that they began with.",
+			"Start the capture, then make a new request.",
+		},
+		{
+			GroupReason, doubtUnsure, "The source is what it was, but the request may have begun before the change: a repeated SYN, a datagram exchange or a ping that goes on keeps its translation.",
+			"Start the capture and wait (64 s for TCP, 120 s for UDP, 30 s for ping) before a new request.",
+		},
+		{GroupReason, doubtMixed, "The requests of one moment left with different sources.", "Say when the change was made: --changed-at. Or name one client: --request."},
+		{GroupReason, doubtNotSent, "Before the change the request never left the node, so there is no source to compare with.", ""},
+		{GroupReason, doubtOtherPod, "Before and after show another Pod's request, or only the node's side of it.", "Make the request from the same Pod, and capture on all interfaces of the node."},
+		{GroupReason, doubtOtherNode, "Before and after were seen on different nodes: what changed on either does not show.", "Capture before and after on one node."},
 	}
 }

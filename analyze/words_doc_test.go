@@ -21,6 +21,8 @@ func TestEveryWordIsExplained(t *testing.T) {
 		GroupStoppedAt: stopWords(),
 		GroupDirection: wayWords(),
 		GroupUnknown:   reasonCodes(t),
+		GroupVerdict:   changeWords(),
+		GroupReason:    constantsWith(t, "doubt"),
 	}
 	documented := map[WordGroup][]string{}
 	for _, d := range Words() {
@@ -60,11 +62,6 @@ func TestEveryWordIsExplained(t *testing.T) {
 // the literals that stand where a gap is asked for.
 func reasonCodes(t *testing.T) []string {
 	t.Helper()
-	files := token.NewFileSet()
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var codes []string
 	literal := func(e ast.Expr) {
 		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -81,15 +78,7 @@ func reasonCodes(t *testing.T) []string {
 		id, ok := e.(*ast.Ident)
 		return ok && id.Name == "gap"
 	}
-	for _, entry := range entries {
-		name := entry.Name()
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(files, name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, f := range roomFiles(t) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ValueSpec: // gapWhole gap = "capture-incomplete"
@@ -134,4 +123,48 @@ func reasonCodes(t *testing.T) []string {
 		}
 	}
 	return codes
+}
+
+// roomFiles parses the source of this room, without its tests.
+func roomFiles(t *testing.T) []*ast.File {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := token.NewFileSet()
+	var out []*ast.File
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			f, err := parser.ParseFile(files, name, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// constantsWith reads from the source of this room the values of the string constants whose name begins with a prefix.
+func constantsWith(t *testing.T, prefix string) []string {
+	t.Helper()
+	var out []string
+	for _, f := range roomFiles(t) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || !strings.HasPrefix(spec.Names[0].Name, prefix) || len(spec.Values) != 1 {
+				return true
+			}
+			if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				s, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, s)
+			}
+			return true
+		})
+	}
+	return out
 }

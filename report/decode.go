@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,13 +103,7 @@ func (r *Record) field(d *json.Decoder, name string) error {
 	case "rules":
 		return part(d, &r.Rules, maxOther)
 	case "evidence":
-		if err := part(d, &r.Evidence, maxOther); err != nil {
-			return err
-		}
-		if bytes.Equal(r.Evidence, []byte("null")) {
-			r.Evidence = nil
-		}
-		return nil
+		return part(d, &r.Evidence, maxOther)
 	case "summary":
 		return part(d, &r.Summary, maxOther)
 	}

@@ -90,6 +90,10 @@ func groupWords(g analyze.WordGroup) string {
 		return "direction: of the request, seen from the cluster"
 	case analyze.GroupUnknown:
 		return "not known: why one of them is unknown"
+	case analyze.GroupVerdict:
+		return "verdict: what a change did (evidence)"
+	case analyze.GroupReason:
+		return "reason: why a verdict is inconclusive (evidence)"
 	}
 	return Escape(string(g))
 }

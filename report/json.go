@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -314,12 +315,25 @@ func (e *encoder) record(r *Record) {
 		list(e, r.Rules, func(m *json.RawMessage) { e.raw(*m) })
 	}
 	e.key("evidence")
-	e.raw(r.Evidence)
+	e.evidence(r.Evidence)
 	e.key("summary")
 	e.open('{')
 	e.summaryFields(&r.Summary)
 	e.close('}')
 	e.close('}')
+}
+
+// evidence writes what a change did. It is small, so that encoding/json may do it; its strings are escaped as all others are.
+func (e *encoder) evidence(v *Evidence) {
+	if v == nil {
+		e.null()
+		return
+	}
+	m, err := json.Marshal(v)
+	if err != nil && e.err == nil {
+		e.err = fmt.Errorf("evidence: %w", err)
+	}
+	e.raw(m)
 }
 
 // raw writes JSON that another writer made, again token by token: its form may be any, its strings hostile.

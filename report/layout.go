@@ -131,7 +131,10 @@ func all(n uint64, noun string) string {
 }
 
 func plural(noun string) string {
-	if strings.HasSuffix(noun, "s") {
+	switch stem, ok := strings.CutSuffix(noun, "y"); {
+	case ok:
+		return stem + "ies" // reply
+	case strings.HasSuffix(noun, "s"):
 		return noun + "es" // address
 	}
 	return noun + "s"

@@ -25,7 +25,7 @@ type Record struct {
 	Sources  []Source          `json:"sources"`
 	Carriers []Carrier         `json:"carriers"`
 	Rules    []json.RawMessage `json:"rules"`    // nil where no rules were compared
-	Evidence json.RawMessage   `json:"evidence"` // nil where no evidence was asked for
+	Evidence *Evidence         `json:"evidence"` // nil where no evidence was asked for
 	Summary  Summary           `json:"summary"`
 }
 

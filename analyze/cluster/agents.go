@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -24,8 +25,12 @@ func (b *builder) resolveNodes(f *Facts) {
 		if p.agent {
 			agents++
 			ready[p.node] = ready[p.node] || p.phase == "Running" && p.ready
+			if !p.ended() {
+				f.agents = append(f.agents, Agent{Pod: p.name, Node: p.node, Ready: p.phase == "Running" && p.ready, Start: p.start})
+			}
 		}
 	}
+	slices.SortFunc(f.agents, func(a, b Agent) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Pod, b.Pod)) })
 	for _, n := range b.kube.nodes {
 		addrs := make([]netip.Addr, 0, len(n.addrs))
 		for _, a := range n.addrs {

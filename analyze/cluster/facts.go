@@ -39,6 +39,16 @@ const (
 	RoleOther // none of the cluster's
 )
 
+// RoleKindOf returns the role of a word; ok is false if it is none.
+func RoleKindOf(word string) (k RoleKind, ok bool) {
+	for k := RoleUnknown; k <= RoleOther; k++ {
+		if k.String() == word {
+			return k, true
+		}
+	}
+	return RoleUnknown, false
+}
+
 // String returns the role's word in output and JSON.
 func (k RoleKind) String() string {
 	switch k {
@@ -83,6 +93,14 @@ type Pod struct {
 	Start time.Time // status.startTime; the zero time if the file does not say
 }
 
+// Agent is a Pod of the cluster file that looks like ip-masq-agent.
+type Agent struct {
+	Pod   string    // "namespace/name" as the file gives it, not escaped
+	Node  string    // spec.nodeName
+	Ready bool      // its phase is Running and its condition Ready is True
+	Start time.Time // status.startTime; the zero time if the file does not say
+}
+
 // Warning is something about the facts that the person should know. Code is stable, lower case with hyphens.
 type Warning struct {
 	Code  string
@@ -108,6 +126,7 @@ type Facts struct {
 	nodePrefixes        []netip.Prefix
 	nodeAddrs           []wire.Addr
 	nodes               []Node
+	agents              []Agent
 	pods                map[wire.Addr][]Pod
 	hostPods            map[wire.Addr][]string
 
@@ -258,6 +277,14 @@ func (f *Facts) Nodes() []Node {
 		ns[i].PodCIDRs = slices.Clone(ns[i].PodCIDRs)
 	}
 	return ns
+}
+
+// Agents returns the ip-masq-agent Pods of the cluster file that have not ended, sorted by node.
+func (f *Facts) Agents() []Agent {
+	if f == nil {
+		return nil
+	}
+	return slices.Clone(f.agents)
 }
 
 // PodsAt returns the Pods of the cluster file that had an address, hostNetwork Pods not among them: the one that Role

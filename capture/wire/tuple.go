@@ -56,6 +56,16 @@ func (p Proto) String() string {
 	return "ip-" + strconv.Itoa(int(p))
 }
 
+// ProtoOf returns the protocol of a word of Proto.String; ok is false if it is none.
+func ProtoOf(word string) (p Proto, ok bool) {
+	for n := range 256 {
+		if Proto(n).String() == word {
+			return Proto(n), true
+		}
+	}
+	return 0, false
+}
+
 // HasPorts tells whether the protocol has source and destination ports in its first four bytes.
 func (p Proto) HasPorts() bool {
 	return p == ProtoTCP || p == ProtoUDP || p == ProtoSCTP || p == ProtoUDPLite

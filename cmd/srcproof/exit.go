@@ -23,11 +23,11 @@ const (
 func exitCode(err error) int {
 	var failed, notMet, inconclusive bool
 	for _, e := range flatten(err) {
-		verdict, isVerdict := errors.AsType[*verdictError](e)
+		verdict, isVerdict := stateOf(e)
 		switch {
 		case isVerdict:
-			notMet = notMet || verdict.State == analyze.NotMet
-			inconclusive = inconclusive || verdict.State != analyze.NotMet
+			notMet = notMet || verdict == analyze.NotMet
+			inconclusive = inconclusive || verdict != analyze.NotMet
 		case isBrokenPipe(e): // whoever reads has read enough; what was concluded stands
 		default:
 			failed = true
@@ -44,6 +44,17 @@ func exitCode(err error) int {
 		return exitInconclusive
 	}
 	return exitDone
+}
+
+// stateOf is the answer that an error carries, if it is a verdict and no failure.
+func stateOf(err error) (analyze.State, bool) {
+	if v, ok := errors.AsType[*verdictError](err); ok {
+		return v.State, true
+	}
+	if v, ok := errors.AsType[*evidenceVerdict](err); ok {
+		return v.state, true
+	}
+	return analyze.Inconclusive, false
 }
 
 // flatten returns the errors that were joined into err, in order; each of them is one complaint.

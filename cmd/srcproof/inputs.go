@@ -63,6 +63,40 @@ type captureOptions struct {
 	filter *filter.Filter  // nil reads everything
 	stated [2]statedFilter // by wire.Side
 	digest bool
+	part   part
+}
+
+// A part is one side of a moment: of a capture that spans it only the packets of that side are read. The zero part is all.
+type part struct {
+	from, until int64 // nanoseconds UTC; 0 is no bound. until is not in the part.
+}
+
+func (p part) isAll() bool { return p == part{} }
+
+// keeps tells whether a packet of that time is read. One without a time is on no side.
+func (p part) keeps(t int64) bool {
+	return t != wire.NoTime && (p.from == 0 || t >= p.from) && (p.until == 0 || t < p.until)
+}
+
+// narrow gives a capture's summary the part's window. Where packets lie past the moment the capture ran up to it.
+func (p part) narrow(sum *wire.Summary, read uint64) {
+	if sum.First == wire.NoTime || sum.Last == wire.NoTime {
+		return
+	}
+	if p.from != 0 {
+		sum.First = max(sum.First, p.from)
+	}
+	if p.until != 0 {
+		sum.Last = min(sum.Last, p.until-1)
+	}
+	if sum.First > sum.Last {
+		sum.First, sum.Last = wire.NoTime, wire.NoTime
+	}
+	side := "from --changed-at on"
+	if p.until != 0 {
+		side = "before --changed-at"
+	}
+	sum.Notes = append(slices.Clip(sum.Notes), fmt.Sprintf("only what lies %s counts: %d of %d packets", side, read, sum.Frames))
 }
 
 // A statedFilter is the filter that a person says a capture was taken with.
@@ -106,11 +140,13 @@ func (seen captureNames) parse(flag string, args []string) ([]captureArg, error)
 		}
 		key := filepath.Clean(a.file)
 		switch before, named := seen[key]; {
-		case named && before != flag:
+		case named && before != flag && flag == "--far":
 			return nil, &usageError{
 				what: a.name() + " is named with " + before + " and with " + flag + ": what a capture does not hold shows only in another one",
 				hint: "--near names a capture of the node, --far one of the far side",
 			}
+		case named && before != flag:
+			return nil, &usageError{what: a.name() + " is named with " + before + " and with " + flag, hint: "one capture that spans the change: --before FILE --changed-at TIME"}
 		case named:
 			return nil, &usageError{what: a.name() + " is named twice", hint: "every packet of it would count twice"}
 		}
@@ -221,7 +257,8 @@ type captureSource struct {
 	file     io.Reader // the file's bytes as stored; what is read of them goes into hash
 	closer   io.Closer // nil for standard input
 	reader   *capture.Reader
-	kept     *countingFilter // nil unless --filter is given
+	filtered *countingFilter // nil unless --filter is given
+	kept     uint64          // packets that lie in the part that is read
 	hash     hash.Hash       // nil if no digest is wanted
 	progress *progress
 	err      error // the first thing that was wrong with the file
@@ -238,8 +275,8 @@ func openCapture(ctx context.Context, std *stdio, arg captureArg, side wire.Side
 	}
 	var read capture.Options
 	if opt.filter != nil { // not a nil *countingFilter in the interface
-		src.kept = &countingFilter{Filter: opt.filter}
-		read.Filter = src.kept
+		src.filtered = &countingFilter{Filter: opt.filter}
+		read.Filter = src.filtered
 	}
 	var err error
 	src.reader, err = capture.NewReader(src.file, arg.name(), read)
@@ -310,6 +347,12 @@ func (s *captureSource) Read(dst []wire.Packet) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) && s.err == nil {
 		s.err = err
 	}
+	if !s.opt.part.isAll() {
+		n = len(slices.DeleteFunc(dst[:n], func(p wire.Packet) bool { return !s.opt.part.keeps(p.Time) }))
+		if s.kept += uint64(n); n == 0 && err == nil {
+			return s.Read(dst)
+		}
+	}
 	return n, err
 }
 
@@ -322,9 +365,12 @@ func (s *captureSource) Summary() wire.Summary {
 		in := &sum.Interfaces[i]
 		in.Filter = s.narrowed(in.Filter, in.HasFilter)
 	}
-	if s.kept != nil {
-		sum.FilteredOut = s.kept.asked - s.kept.kept
-		sum.Notes = append(slices.Clip(sum.Notes), fmt.Sprintf("--filter %s kept %d of %d packets", s.opt.filter, s.kept.kept, s.kept.asked))
+	if f := s.filtered; f != nil {
+		sum.FilteredOut = f.asked - f.kept
+		sum.Notes = append(slices.Clip(sum.Notes), fmt.Sprintf("--filter %s kept %d of %d packets", s.opt.filter, f.kept, f.asked))
+	}
+	if !s.opt.part.isAll() {
+		s.opt.part.narrow(&sum, s.kept)
 	}
 	return sum
 }

@@ -17,10 +17,12 @@ func newRootCommand(std *stdio) *cobra.Command {
 		Short: "Which source address did this request carry when it left the node, and did it complete?",
 		Long: `srcproof reads packet captures and tells, per request, which source address left the node
 (the Pod's own, or the node's after masquerading) and how far the request got. With a capture of the
-far side, too, it tells where the packets stop.`,
+far side, too, it tells where the packets stop; with captures of before and after a change, what the
+change did.`,
 		Example: `  tcpdump -ni any -w node.pcap 'host 10.20.0.10 or icmp'   on the node, while the request is made
   srcproof analyze node.pcap --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3
-  srcproof compare --near node.pcap --far far.pcap --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3`,
+  srcproof compare --near node.pcap --far far.pcap --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3
+  srcproof evidence --before before.pcap --after after.pcap --pod-cidr 172.16.0.0/16`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -46,6 +48,7 @@ far side, too, it tells where the packets stop.`,
 	root.AddCommand(
 		newAnalyzeCommand(std),
 		newCompareCommand(std),
+		newEvidenceCommand(std),
 		newExplainCommand(std),
 		newVersionCommand(std),
 		newCompletionCommand(std),

@@ -1,0 +1,497 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/capture/wire"
+)
+
+// Why a change is inconclusive, where that is not a reason of the source or the outcome (Unknown.Reason).
+const (
+	doubtNoRequest = "no-such-request"
+	doubtDelivered = "delivered-here"
+	doubtSource    = "source-not-known"
+	doubtOlder     = "opening-not-in-capture"
+	doubtUnsure    = "opening-not-shown"
+	doubtMixed     = "mixed-sources"
+	doubtNotSent   = "not-sent-before"
+	doubtOtherPod  = "other-pod"
+	doubtOtherNode = "other-node"
+)
+
+// judgement reaches the verdict of one node.
+type judgement struct {
+	m *matcher
+	n *NodeEvidence
+}
+
+func (j *judgement) request(at Moment, i int) *Observation { return &j.m.in[at].Requests[i] }
+
+// judge fills in the verdict, what was observed, and how it reads.
+func (j *judgement) judge() {
+	n := j.n
+	if j.settle(Before) && j.settle(After) {
+		j.compare()
+	}
+	j.damaged()
+	rollback := n.At[Rollback]
+	switch {
+	case len(j.m.in) <= int(Rollback):
+	case n.Change == ChangeInconclusive && (n.At[Before] == nil || len(n.At[Before].Used) == 0):
+		n.RolledBack = Inconclusive // there is nothing to hold it against
+	case rollback == nil:
+		n.Reading = append(n.Reading, "rollback: no such request is in its capture")
+	default:
+		j.rollback()
+	}
+	for at := range j.m.in {
+		if s := n.At[at]; s != nil && s.Main >= 0 {
+			n.Observed = append(n.Observed, Moment(at).String()+": "+j.observed(Moment(at)))
+		}
+	}
+}
+
+// damaged takes the verdict back where a capture is damaged. What was read stays said.
+func (j *judgement) damaged() {
+	var names []string
+	for at := range j.m.in {
+		for _, c := range j.m.in[at].Captures {
+			if c.Damaged {
+				names = append(names, c.File)
+			}
+		}
+	}
+	if len(names) > 0 && j.n.Change != ChangeInconclusive {
+		j.inconclusive(string(gapWhole), "a change record rests on whole captures, and damaged is "+firstFew(names, 3)+": but for that it would be "+j.n.Change.String(),
+			"copy the file again from where it was captured, or capture again")
+	}
+}
+
+// inconclusive says why there is no verdict, and what would settle it.
+func (j *judgement) inconclusive(code, text string, next ...string) bool {
+	j.n.Change, j.n.Code = ChangeInconclusive, code
+	j.n.Reading = append(j.n.Reading, text)
+	j.n.Next = append(j.n.Next, next...)
+	return false
+}
+
+// settle decides which of a moment's requests carry its source, and tells whether they agree on one. What may have been
+// open before counts only where it agrees with the others.
+func (j *judgement) settle(at Moment) bool {
+	s := j.n.At[at]
+	server := j.m.goal.addr.String()
+	again := "  tcpdump -ni any -w " + at.String() + ".pcap 'host " + server + " or icmp'"
+	switch {
+	case s == nil:
+		return j.inconclusive(doubtNoRequest, fmt.Sprintf("%s: no such request is in this node's capture", at),
+			"capture on this node while one of its Pods makes the request:", again)
+	case len(s.Used) == 0 && len(s.Doubt) > 0:
+		s.Main = s.Doubt[0]
+		o := j.request(at, s.Main)
+		if o.Source == SourceLocal {
+			return j.inconclusive(doubtDelivered, fmt.Sprintf("%s: the request was delivered on this node and never meant to leave it", at))
+		}
+		for _, u := range o.Unknown {
+			if u.Field == "source" {
+				var next []string
+				if u.Settle != "" {
+					next = []string{u.Settle}
+				}
+				return j.inconclusive(u.Reason, fmt.Sprintf("%s: which source left is not known: %s", at, u.Text), next...)
+			}
+		}
+		return j.inconclusive(doubtSource, fmt.Sprintf("%s: which source left is not known", at))
+	case len(s.Used) == 0:
+		s.Main = s.Open[0]
+		text := "the opening of its connection is not in the capture"
+		if o := j.request(at, s.Main); j.m.ids[Before][o.ID] && at != Before {
+			text = "it is the same connection as before"
+		}
+		return j.inconclusive(doubtOlder,
+			fmt.Sprintf("%s: %s, and a connection that is open keeps the translation that it began with: %s", at, text, j.m.tuples(at, s.Open)),
+			"start the capture first, then make a new request:", again)
+	}
+	if len(j.classes(at, s.Used)) > 1 {
+		sure := slices.DeleteFunc(slices.Clone(s.Used), func(i int) bool { return slices.Contains(s.Unsure, i) })
+		if len(j.classes(at, sure)) != 1 {
+			s.Main = s.Used[0]
+			return j.mixed(at)
+		}
+		s.Used = sure
+	}
+	s.Main = s.Used[0]
+	return true
+}
+
+// wireSource is what is compared of a request's source: its class, and the address where it is a stranger's.
+type wireSource struct {
+	source Source
+	addr   wire.Addr
+}
+
+func wireSourceOf(o *Observation) wireSource {
+	l := wireSource{source: o.Source}
+	if o.Source == OtherSNATed && o.Egress != nil {
+		l.addr = o.Egress.Addr
+	}
+	return l
+}
+
+// classes returns the different sources of some requests, in the order in which they occur.
+func (j *judgement) classes(at Moment, list []int) []wireSource {
+	var out []wireSource
+	for _, i := range list {
+		if l := wireSourceOf(j.request(at, i)); !slices.Contains(out, l) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// mixed says that one moment shows several sources.
+func (j *judgement) mixed(at Moment) bool {
+	used := slices.Clone(j.n.At[at].Used)
+	slices.SortStableFunc(used, func(a, b int) int {
+		return int(min(max(j.request(at, a).First-j.request(at, b).First, -1), 1))
+	})
+	var words []string
+	turns, turn := 0, int64(wire.NoTime)
+	for k, i := range used {
+		if k > 0 && wireSourceOf(j.request(at, i)) != wireSourceOf(j.request(at, used[k-1])) {
+			turns++
+			turn = j.request(at, i).First
+		}
+	}
+	for _, c := range j.classes(at, used) {
+		n := 0
+		for _, i := range used {
+			if wireSourceOf(j.request(at, i)) == c {
+				n++
+			}
+		}
+		words = append(words, fmt.Sprintf("%d %s", n, c.source))
+	}
+	text := fmt.Sprintf("%s: its requests left with different sources (%s)", at, strings.Join(words, ", "))
+	if turns == 1 && turn != wire.NoTime {
+		return j.inconclusive(doubtMixed, text+": the rules changed while it ran",
+			"say when the change was made, so that each request counts on its side; the first new source was seen then:", "  --changed-at "+utcTime(turn))
+	}
+	return j.inconclusive(doubtMixed, text+", in no order that a change would leave", "name one client with its port: --request 'tcp ADDRESS:PORT > SERVER:PORT'")
+}
+
+// compare holds before against after. Both agree on one source each.
+func (j *judgement) compare() {
+	n := j.n
+	b, a := j.request(Before, n.At[Before].Main), j.request(After, n.At[After].Main)
+	from, to := wireSourceOf(b), wireSourceOf(a)
+	if text := j.otherPod(b, a); text != "" {
+		j.inconclusive(doubtOtherPod, text, "make the request from the same Pod before and after")
+		return
+	}
+	switch {
+	case from == to:
+		j.unchanged(b, a)
+	case to.source == NotSent:
+		n.Change = ChangedUnexpectedly
+		n.Reading = append(n.Reading, "after the change the request does not leave the node at all")
+		n.Next = append(n.Next, "on the node, look at what drops it: FORWARD rules, network policies, routes, reverse path filtering")
+	case from.source == NotSent:
+		j.inconclusive(doubtNotSent, "before the change the request never left the node: there is no source to compare with")
+	case to.source == OtherSNATed:
+		n.Change = ChangedUnexpectedly
+		n.Reading = append(n.Reading, fmt.Sprintf("the source changed to %s, which is neither the Pod's nor a known address of the node", a.Egress.Addr))
+		n.Next = append(n.Next, fmt.Sprintf("if %s is an address of this node: --node-ip %s; else look for an egress gateway or another SNAT rule", a.Egress.Addr, a.Egress.Addr))
+	case j.m.opt.Intent == IntentSNAT && to.source == PodSourced, j.m.opt.Intent == IntentKeep && to.source == NodeSNATed:
+		n.Change = ChangedUnexpectedly
+		n.Reading = append(n.Reading, fmt.Sprintf("the source changed against the intention (%s): from %s to %s", j.m.opt.Intent, from.source, to.source))
+		n.Next = append(n.Next, "are before and after exchanged, or does --intent say the opposite of what was meant?")
+	default:
+		j.changed(a, to)
+	}
+}
+
+// otherPod says that before and after are of different Pods, "" if they may be of one.
+func (j *judgement) otherPod(b, a *Observation) string {
+	for at, o := range []*Observation{b, a} {
+		if o.Client.Role.Kind == cluster.RoleNode {
+			return fmt.Sprintf("%s: only the node's side is in the capture: which Pod stands behind %s does not show", Moment(at), o.Client.Addr)
+		}
+	}
+	if x, y := b.Client.Role.Name, a.Client.Role.Name; x != "" && y != "" && x != y {
+		return fmt.Sprintf("before it was Pod %s, after Pod %s: another Pod's request is another request", x, y)
+	}
+	return ""
+}
+
+// changed judges a source that changed to what is not against the intention: what counts now is that the requests complete.
+func (j *judgement) changed(a *Observation, to wireSource) {
+	n := j.n
+	s := n.At[After]
+	var failed, doubt []int
+	for _, i := range s.Used {
+		switch j.completed(After, i) {
+		case NotMet:
+			failed = append(failed, i)
+		case Inconclusive:
+			doubt = append(doubt, i)
+		case Met:
+		}
+	}
+	became := "the node now puts its own address in place of the Pod's"
+	if to.source == PodSourced {
+		became = "the node now keeps the Pod's own address"
+	}
+	switch {
+	case len(failed) > 0:
+		s.Main = failed[0]
+		o := j.request(After, s.Main)
+		n.Change = ChangedNotCompleted
+		text := became + ", and the request does not complete: " + j.shortOf(o)
+		if len(failed) < len(s.Used) {
+			text = fmt.Sprintf("%s, and %d of %d requests do not complete, like %s: %s", became, len(failed), len(s.Used), o.Tuple, j.shortOf(o))
+		}
+		n.Reading = append(n.Reading, text)
+		j.whyNotCompleted(o)
+	case len(doubt) > 0:
+		s.Main = doubt[0]
+		o := j.request(After, s.Main)
+		code, text := j.completionDoubt(o)
+		j.inconclusive(code, became+"; whether the request completes is not known: "+text, "let the capture run until some seconds after the request has ended")
+	case j.m.opt.Intent == IntentNone:
+		n.Change = Changed
+		n.Reading = append(n.Reading, became+", and the request completes")
+	default:
+		n.Change = ChangedAsIntended
+		n.Reading = append(n.Reading, became+", as intended ("+j.m.opt.Intent.String()+"), and the request completes")
+	}
+	if a.Far != nil && a.Egress != nil && a.Far.Addr != a.Egress.Addr {
+		n.Reading = append(n.Reading, fmt.Sprintf("it arrives at the far side from %s: a second translation after the node", a.Far.Addr))
+	}
+}
+
+// completed tells whether a request completed: data or orderly close in both directions, or for datagrams an answer.
+func (j *judgement) completed(at Moment, i int) State {
+	o := j.request(at, i)
+	if o.Completed {
+		return Met
+	}
+	if code, _ := j.completionDoubt(o); code != "" {
+		return Inconclusive
+	}
+	return NotMet
+}
+
+// completionDoubt says why it is not known that a request did not complete, "" if it is known.
+func (j *judgement) completionDoubt(o *Observation) (code, text string) {
+	for _, u := range o.Unknown {
+		if u.Field == "outcome" {
+			return u.Reason, u.Text
+		}
+	}
+	if o.Outcome != HandshakeCompleted || o.Capture < 0 || o.Capture >= len(j.m.in[After].Captures) {
+		return "", ""
+	}
+	if end := j.m.in[After].Captures[o.Capture].To; end == wire.NoTime || o.Last == wire.NoTime || end-o.Last < handshakeOnly {
+		return string(gapEnded), "the handshake completed, and the capture ends before data was answered"
+	}
+	return "", ""
+}
+
+// handshakeOnly is how long a capture must go on after a handshake, in nanoseconds, for it to count that no data came.
+const handshakeOnly = 1_000_000_000
+
+// shortOf says how a request ended, without its tuple.
+func (j *judgement) shortOf(o *Observation) string {
+	s := o.Outcome.String()
+	switch {
+	case o.Outcome == HandshakeCompleted && o.Completed:
+		s += ", data or close both ways"
+	case o.Outcome == HandshakeCompleted:
+		s += ", and neither was data answered nor the connection closed in order"
+	case o.ICMP != nil:
+		s += fmt.Sprintf(", ICMP %s from %s", ErrorText(!o.ICMP.V6, o.ICMP.Type, o.ICMP.Code), o.ICMP.From)
+	}
+	if o.StoppedAt != StopUnknown && o.StoppedAt != StopNone {
+		s += ", stopped at: " + o.StoppedAt.String()
+	}
+	return s
+}
+
+// whyNotCompleted adds what to look at where the translation is as it should be and the request fails all the same.
+func (j *judgement) whyNotCompleted(o *Observation) {
+	n := j.n
+	source := o.Client.Addr
+	if o.Egress != nil {
+		source = o.Egress.Addr
+	}
+	switch {
+	case o.Outcome == RequestOnly && o.StoppedAt == StopFar:
+		n.Next = append(n.Next, fmt.Sprintf("at %s: does its firewall or allow list take %s, and does it have a route back?", o.Server.Addr, source))
+	case o.Outcome == RequestOnly:
+		n.Next = append(n.Next, fmt.Sprintf("the translation is no longer the reason: on the way to %s and at its end, do firewalls and allow lists take %s, and is there a way back to it?", o.Server.Addr, source))
+		if o.StoppedAt == StopUnknown {
+			n.Next = append(n.Next, "where it stops shows in a capture of the far side: --after-far FILE")
+		}
+	case o.Outcome == Refused:
+		n.Next = append(n.Next, fmt.Sprintf("a reset answers %s: is the port open at %s, and does a firewall reset this source?", source, o.Server.Addr))
+	case o.Outcome == HandshakeCompleted:
+		n.Next = append(n.Next, "the network carries it: look at the application, or at what is larger than a handshake (MTU)")
+	}
+}
+
+// unchanged says what the likeliest cause is, as far as the packets allow.
+func (j *judgement) unchanged(b, a *Observation) {
+	n := j.n
+	s := n.At[After]
+	sure := slices.DeleteFunc(slices.Clone(s.Used), func(i int) bool { return slices.Contains(s.Unsure, i) })
+	if len(sure) == 0 {
+		text := "a datagram exchange or ping that began before keeps the translation that it began with"
+		if a.Tuple.Proto == wire.ProtoTCP || a.Tuple.Proto == wire.ProtoSCTP {
+			text = "its first packet here may repeat one from before the capture, and a connection keeps the translation that it began with"
+		}
+		j.inconclusive(doubtUnsure, "after: the source is what it was, but that the request is a new one does not show: "+text,
+			fmt.Sprintf("start the capture, wait %s, then make a new request", waitFor(a.Tuple.Proto)))
+		return
+	}
+	if !slices.Contains(sure, s.Main) {
+		s.Main = sure[0]
+	}
+	n.Change = Unchanged
+	switch a.Source {
+	case PodSourced:
+		n.Reading = append(n.Reading, "the node still sends the Pod's own address: most likely its masquerade rules for this destination did not change")
+		n.Reading = append(n.Reading, j.rulesSay()...)
+		if b.First != wire.NoTime && a.First != wire.NoTime && a.First-j.endOf(Before) < propagation {
+			n.Next = append(n.Next, fmt.Sprintf("the request came %s after the before capture ended: a ConfigMap reaches the node's rules within about 2 minutes; wait, then capture a new request", seconds(max(a.First-j.endOf(Before), 0))))
+		}
+		n.Next = append(n.Next,
+			"is ip-masq-agent ready on this node, and do the rules have the new list?",
+			"  kubectl -n kube-system get pods -o wide -l k8s-app=ip-masq-agent",
+			"  iptables-save -t nat")
+	case NodeSNATed:
+		n.Reading = append(n.Reading, "the before capture already shows the node's address: the change was made before it, or nothing had to be changed")
+		n.Reading = append(n.Reading, j.rulesSay()...)
+		if b.Egress != nil && a.Egress != nil && b.Egress.Addr != a.Egress.Addr {
+			n.Reading = append(n.Reading, fmt.Sprintf("the node's address is another one: %s before, %s after", b.Egress.Addr, a.Egress.Addr))
+		}
+		n.Next = append(n.Next, "for a before, capture where the old rules are still in force, or roll back and capture then (--rollback FILE)")
+	case OtherSNATed:
+		n.Reading = append(n.Reading, fmt.Sprintf("the source is still %s, which is neither the Pod's nor a known address of the node", a.Egress.Addr))
+		n.Next = append(n.Next, fmt.Sprintf("if %s is an address of this node: --node-ip %s", a.Egress.Addr, a.Egress.Addr))
+	default:
+		n.Reading = append(n.Reading, "the request still does not leave the node")
+		n.Next = append(n.Next, "on the node, look at what drops it: FORWARD rules, network policies, routes, reverse path filtering")
+	}
+}
+
+// propagation is how long a change of ip-masq-agent's ConfigMap takes to reach the rules, in nanoseconds: about a minute until
+// the kubelet has it, and resyncInterval (60 s unless set) until the agent reads it.
+const propagation = 120_000_000_000
+
+// waitFor says how long to wait before a request is certainly a new one.
+func waitFor(p wire.Proto) string {
+	switch {
+	case p.IsICMP():
+		return seconds(mappingICMP)
+	case p == wire.ProtoTCP || p == wire.ProtoSCTP:
+		return seconds(longestSYN)
+	}
+	return seconds(mappingUDP)
+}
+
+// endOf is when a moment's last near capture ended; the earliest time if unknown.
+func (j *judgement) endOf(at Moment) int64 {
+	end := int64(wire.NoTime)
+	for _, c := range j.m.in[at].Captures {
+		if c.Side == wire.SideNear && c.To != wire.NoTime {
+			end = max(end, c.To)
+		}
+	}
+	return end
+}
+
+func (j *judgement) rulesSay() []string {
+	switch j.m.opt.Rules {
+	case RulesSame:
+		return []string{"the given rules of before and after are the same, too"}
+	case RulesDiffer:
+		return []string{"the given rules of before and after differ: were they read on this node, and does the difference concern this destination?"}
+	case RulesNotGiven:
+	}
+	return nil
+}
+
+// rollback tells whether the third state is the first again.
+func (j *judgement) rollback() {
+	n := j.n
+	before := n.At[Before]
+	code, change, reading, next := n.Code, n.Change, n.Reading, n.Next
+	ok := j.settle(Rollback)
+	said := n.Reading[len(reading):]
+	n.Code, n.Change, n.Next = code, change, next
+	if !ok {
+		n.RolledBack = Inconclusive
+		n.Reading = append(reading, said...)
+		return
+	}
+	b, r := j.request(Before, before.Main), j.request(Rollback, n.At[Rollback].Main)
+	doubted := func(o *Observation) bool {
+		return slices.ContainsFunc(o.Unknown, func(u Unknown) bool { return u.Field == "outcome" })
+	}
+	switch {
+	case wireSourceOf(b) != wireSourceOf(r):
+		n.RolledBack = NotMet
+		n.Reading = append(reading, fmt.Sprintf("rollback: not as before: the source was %s and is %s", b.Source, r.Source))
+	case doubted(b) || doubted(r):
+		n.RolledBack = Inconclusive
+		n.Reading = append(reading, "rollback: the source is as before; how the request ended is not known of both")
+	case b.Outcome != r.Outcome || b.Completed != r.Completed:
+		n.RolledBack = NotMet
+		n.Reading = append(reading, fmt.Sprintf("rollback: not as before: the source is as it was, and the request was %s and is %s", j.shortOf(b), j.shortOf(r)))
+	case len(n.At[Rollback].Unsure) == len(n.At[Rollback].Used) && wireSourceOf(r) == j.afterLeft():
+		n.RolledBack = Inconclusive
+		n.Reading = append(reading, "rollback: as before, but that its request is a new one does not show")
+	default:
+		n.RolledBack = Met
+		n.Reading = append(reading, "rollback: as before")
+	}
+}
+
+// afterLeft is the source after the change, the zero value if it is not known.
+func (j *judgement) afterLeft() wireSource {
+	if a := j.n.At[After]; a != nil && len(a.Used) > 0 {
+		return wireSourceOf(j.request(After, a.Main))
+	}
+	return wireSource{}
+}
+
+// observed says what a moment's request did.
+func (j *judgement) observed(at Moment) string {
+	s := j.n.At[at]
+	o := j.request(at, s.Main)
+	left := ""
+	switch {
+	case o.Source == PodSourced:
+		left = fmt.Sprintf("%s left the node as %s, the Pod's own address", o.Tuple, o.Client.Addr)
+	case o.Source == NodeSNATed && o.Egress != nil:
+		left = fmt.Sprintf("%s left the node as %s, %s", o.Tuple, o.Egress.Addr, nodeWords(o.Egress.Role))
+	case o.Source == OtherSNATed && o.Egress != nil:
+		left = fmt.Sprintf("%s left the node as %s, neither the Pod's nor a known address of the node", o.Tuple, o.Egress.Addr)
+	case o.Source == NotSent:
+		left = fmt.Sprintf("%s never left the node", o.Tuple)
+	default:
+		left = fmt.Sprintf("%s, with which source is not known", o.Tuple)
+	}
+	left += fmt.Sprintf(" (%s); %s", o.Source, j.shortOf(o))
+	left += fmt.Sprintf("; %s, %s back", plural(o.RequestsSent, "packet"), itoa(o.RepliesSeen))
+	if o.Source != SourceUnknown && o.Basis != BasisNone {
+		left += "; carried by " + o.Basis.String()
+	}
+	if more := len(s.Used); more > 1 {
+		left += fmt.Sprintf("; 1 of %d such requests", more)
+	}
+	return left
+}

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Redact replaces, in an evidence record, every address, every range, and every name of a Pod, a node, a Service or an interface
+// by a pseudonym: the same one wherever it stands, numbered in the order of the record, so that the same captures always give
+// the same pseudonyms, and none of them tells what it stands for. Digests, times, ports and frame numbers stay: with the
+// captures at hand the record can be made and redacted again. It returns the original of each pseudonym.
+func Redact(rec *Record) map[string]string {
+	r := redactor{pseudonym: make(map[string]string), original: make(map[string]string), count: make(map[string]int)}
+	r.collect(rec)
+	r.walk(reflect.ValueOf(rec).Elem())
+	for i := range rec.Facts.Warnings {
+		w := &rec.Facts.Warnings[i] // a sentence with any names of the cluster file in it
+		w.Text, w.Names = w.Code+" ("+count(uint64(len(w.Names)), "name")+")", []string{}
+	}
+	rec.Evidence.Redacted = true
+	rec.Evidence.Line = evidenceLine(rec)
+	return r.original
+}
+
+// Unredact puts the originals back into a text, for --check.
+func Unredact(text string, original map[string]string) string {
+	return pseudonymWord.ReplaceAllStringFunc(text, func(word string) string { return cmp.Or(original[word], word) })
+}
+
+// pseudonymWord matches what Redact writes.
+var pseudonymWord = regexp.MustCompile(`\b(?:pod|node|service|address|range|name|interface|request)-[0-9]+\b`)
+
+type redactor struct {
+	pseudonym map[string]string // by original
+	original  map[string]string // by pseudonym
+	count     map[string]int    // by kind
+	names     []string          // originals that are names, longest first
+	loose     map[string]bool   // names that cannot be told from a word of a sentence by themselves
+}
+
+// name gives an original its pseudonym.
+func (r *redactor) name(kind, original string) string {
+	if p, ok := r.pseudonym[original]; ok {
+		return p
+	}
+	r.count[kind]++
+	p := kind + "-" + strconv.Itoa(r.count[kind])
+	r.pseudonym[original], r.original[p] = p, original
+	return p
+}
+
+// factName finds the name in what says that an address is what it is: "status.podIP of default/web-1".
+var factName = regexp.MustCompile(`(?:status|spec)\.[A-Za-z]+(?: InternalIP| ExternalIP)? of (?:node )?([^\s,;()]+)`)
+
+// commonInterface is an interface's name that names no Pod and no host.
+var commonInterface = regexp.MustCompile(`^(?:any|lo|if[0-9]+|(?:eth|ens|eno|cbr|cni|docker|tun|wg|bond|vxlan)[0-9]+|enp[0-9]+s[0-9]+)$`)
+
+// collect names what the record says is a Pod's, a node's or a Service's.
+func (r *redactor) collect(rec *Record) {
+	e := rec.Evidence
+	var names []string
+	named := func(kind string, name Maybe) {
+		if name == "" {
+			return
+		}
+		r.name(kind, string(name))
+		names = append(names, string(name))
+	}
+	end := func(p *Endpoint) {
+		if p == nil {
+			return
+		}
+		kind := "address"
+		if p.Role == "pod" || p.Role == "node" || p.Role == "service" {
+			kind = p.Role
+		}
+		r.name(kind, p.Addr)
+		if p.Role == "node" {
+			named("name", p.Name)
+		}
+		named("name", p.Name)
+		named("name", p.Node)
+		for _, m := range factName.FindAllStringSubmatch(string(p.Fact), -1) {
+			named("name", Maybe(m[1]))
+		}
+	}
+	for i := range rec.Requests {
+		q := &rec.Requests[i]
+		r.name("request", q.ID)
+		for _, p := range []*Endpoint{&q.Client, q.Egress, q.Far, &q.Server, q.Backend, q.FarServer} {
+			end(p)
+		}
+		for _, s := range q.Reasons {
+			for _, m := range factName.FindAllStringSubmatch(s, -1) {
+				named("name", Maybe(m[1]))
+			}
+		}
+	}
+	for i := range e.AlsoChanged {
+		end(&e.AlsoChanged[i].Server)
+	}
+	for i := range e.Nodes {
+		named("name", e.Nodes[i].Node)
+	}
+	for _, a := range e.OldAgents {
+		named("name", Maybe(a.Pod))
+		named("name", a.Node)
+	}
+	for i := range rec.Captures {
+		c := &rec.Captures[i]
+		named("name", c.Label)
+		named("name", c.Node)
+		for _, f := range c.Interfaces {
+			if f.Name != "" && !commonInterface.MatchString(string(f.Name)) {
+				named("interface", f.Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	r.names, r.loose = names, make(map[string]bool)
+	for _, n := range names {
+		r.loose[n] = len(n) < 5 || !strings.ContainsAny(n, "0123456789-/.")
+	}
+}
+
+// walk replaces all strings below a value.
+func (r *redactor) walk(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(r.text(v.String()))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			r.walk(v.Elem())
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		for i := range v.Len() {
+			r.walk(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && f.Name != "SHA256" {
+				r.walk(v.Field(i))
+			}
+		}
+	default: // numbers; maps, whose keys are words of the schema
+	}
+}
+
+var (
+	ipv4Text = regexp.MustCompile(`[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?:/[0-9]{1,2})?`)
+	// An IPv6 address has two colons at least; what else matches (a time, a MAC address) does not parse as one.
+	ipv6Text = regexp.MustCompile(`[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?`)
+)
+
+// text replaces what is to be hidden in one string.
+func (r *redactor) text(s string) string {
+	if p, ok := r.pseudonym[s]; ok {
+		return p
+	}
+	for _, n := range r.names {
+		switch p := r.pseudonym[n]; {
+		case !r.loose[n]:
+			s = strings.ReplaceAll(s, n, p)
+		default: // "a" is a word; "node a" and "a=FILE" are a name
+			s = replaceWord(s, "node "+n, "node "+p)
+			if rest, ok := strings.CutPrefix(s, n+"="); ok {
+				s = p + "=" + rest
+			}
+		}
+	}
+	for _, expr := range []*regexp.Regexp{ipv6Text, ipv4Text} {
+		s = expr.ReplaceAllStringFunc(s, r.address)
+	}
+	for id := range maps.Keys(r.pseudonym) {
+		if isRequestID(id) && strings.Contains(s, id) {
+			s = strings.ReplaceAll(s, id, r.pseudonym[id])
+		}
+	}
+	return s
+}
+
+// isRequestID tells whether a string is a request's id, which is a digest of its addresses.
+func isRequestID(s string) bool {
+	return len(s) == 12 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// replaceWord replaces old where it is not the beginning of a longer name.
+func replaceWord(s, old, with string) string {
+	var b strings.Builder
+	for {
+		i := strings.Index(s, old)
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		rest := s[i+len(old):]
+		b.WriteString(s[:i])
+		if rest != "" && (rest[0] == '-' || rest[0] == '_' || rest[0] >= '0' && rest[0] <= '9' || rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z') {
+			b.WriteString(old)
+		} else {
+			b.WriteString(with)
+		}
+		s = rest
+	}
+}
+
+// address replaces an address or a range; what does not parse as one stays.
+func (r *redactor) address(text string) string {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return r.name("address", a.String())
+	}
+	if p, err := netip.ParsePrefix(text); err == nil {
+		if p.IsSingleIP() {
+			return r.name("address", p.Addr().String()) // iptables writes an address as 10.0.0.1/32
+		}
+		return r.name("range", p.String())
+	}
+	// "10.0.0.1/32" with a wrong length, or an address with a colon behind it.
+	for _, cut := range []string{":", "."} {
+		if rest, ok := strings.CutSuffix(text, cut); ok && rest != "" {
+			return r.address(rest) + cut
+		}
+	}
+	return text
+}

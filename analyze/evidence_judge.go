@@ -332,8 +332,14 @@ func (j *judgement) whyNotCompleted(o *Observation) {
 		n.Next = append(n.Next, fmt.Sprintf("at %s: does its firewall or allow list take %s, and does it have a route back?", o.Server.Addr, source))
 	case o.Outcome == RequestOnly:
 		n.Next = append(n.Next, fmt.Sprintf("the translation is no longer the reason: on the way to %s and at its end, do firewalls and allow lists take %s, and is there a way back to it?", o.Server.Addr, source))
-		if o.StoppedAt == StopUnknown {
-			n.Next = append(n.Next, "where it stops shows in a capture of the far side: --after-far FILE")
+		for _, u := range o.Unknown {
+			switch {
+			case u.Field != "stopped_at":
+			case u.Reason == string(gapNoFarCapture):
+				n.Next = append(n.Next, "where it stops shows in a capture of the far side: --after-far FILE")
+			case u.Settle != "":
+				n.Next = append(n.Next, "where it stops is not known: "+u.Text, u.Settle)
+			}
 		}
 	case o.Outcome == Refused:
 		n.Next = append(n.Next, fmt.Sprintf("a reset answers %s: is the port open at %s, and does a firewall reset this source?", source, o.Server.Addr))

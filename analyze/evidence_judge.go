@@ -65,7 +65,7 @@ func (j *judgement) damaged() {
 		}
 	}
 	if len(names) > 0 && j.n.Change != ChangeInconclusive {
-		j.inconclusive(string(gapWhole), "a change record rests on whole captures, and damaged is "+firstFew(names, 3)+": but for that it would be "+j.n.Change.String(),
+		j.inconclusive(string(gapWhole), "damaged: "+firstFew(names, 3)+"; were it whole, the verdict would be "+j.n.Change.String()+", and a change record rests on whole captures",
 			"copy the file again from where it was captured, or capture again")
 	}
 }
@@ -366,30 +366,39 @@ func (j *judgement) unchanged(b, a *Observation) {
 		s.Main = sure[0]
 	}
 	n.Change = Unchanged
-	switch a.Source {
-	case PodSourced:
-		n.Reading = append(n.Reading, "the node still sends the Pod's own address: most likely its masquerade rules for this destination did not change")
+	target := map[Intent]Source{IntentSNAT: NodeSNATed, IntentKeep: PodSourced, IntentNone: NodeSNATed}[j.m.opt.Intent]
+	switch {
+	case a.Source == target:
+		whose := "the node's"
+		if target == PodSourced {
+			whose = "the Pod's own"
+		}
+		n.Reading = append(n.Reading, "the before capture already shows "+whose+" address: the change was made before it, or nothing had to be changed")
 		n.Reading = append(n.Reading, j.rulesSay()...)
-		if b.First != wire.NoTime && a.First != wire.NoTime && a.First-j.endOf(Before) < propagation {
-			n.Next = append(n.Next, fmt.Sprintf("the request came %s after the before capture ended: a ConfigMap reaches the node's rules within about 2 minutes; wait, then capture a new request", seconds(max(a.First-j.endOf(Before), 0))))
+		n.Next = append(n.Next, "for a before, capture where the old rules are still in force, or roll back and capture then (--rollback FILE)")
+	case a.Source == PodSourced || a.Source == NodeSNATed:
+		still := "the node still sends the Pod's own address"
+		if a.Source == NodeSNATed {
+			still = "the node still puts its own address in place of the Pod's"
+		}
+		n.Reading = append(n.Reading, still+": most likely its masquerade rules for this destination did not change")
+		n.Reading = append(n.Reading, j.rulesSay()...)
+		if end := j.endOf(Before); a.First != wire.NoTime && end != wire.NoTime && a.First-end < propagation {
+			n.Next = append(n.Next, fmt.Sprintf("the request came %s after the before capture ended, and a ConfigMap takes about 2 minutes to reach the node's rules: wait, then capture a new request", seconds(max(a.First-end, 0))))
 		}
 		n.Next = append(n.Next,
 			"is ip-masq-agent ready on this node, and do the rules have the new list?",
 			"  kubectl -n kube-system get pods -o wide -l k8s-app=ip-masq-agent",
 			"  iptables-save -t nat")
-	case NodeSNATed:
-		n.Reading = append(n.Reading, "the before capture already shows the node's address: the change was made before it, or nothing had to be changed")
-		n.Reading = append(n.Reading, j.rulesSay()...)
-		if b.Egress != nil && a.Egress != nil && b.Egress.Addr != a.Egress.Addr {
-			n.Reading = append(n.Reading, fmt.Sprintf("the node's address is another one: %s before, %s after", b.Egress.Addr, a.Egress.Addr))
-		}
-		n.Next = append(n.Next, "for a before, capture where the old rules are still in force, or roll back and capture then (--rollback FILE)")
-	case OtherSNATed:
+	case a.Source == OtherSNATed:
 		n.Reading = append(n.Reading, fmt.Sprintf("the source is still %s, which is neither the Pod's nor a known address of the node", a.Egress.Addr))
 		n.Next = append(n.Next, fmt.Sprintf("if %s is an address of this node: --node-ip %s", a.Egress.Addr, a.Egress.Addr))
 	default:
 		n.Reading = append(n.Reading, "the request still does not leave the node")
 		n.Next = append(n.Next, "on the node, look at what drops it: FORWARD rules, network policies, routes, reverse path filtering")
+	}
+	if b.Egress != nil && a.Egress != nil && a.Source == NodeSNATed && b.Egress.Addr != a.Egress.Addr {
+		n.Reading = append(n.Reading, fmt.Sprintf("the node's address is another one: %s before, %s after", b.Egress.Addr, a.Egress.Addr))
 	}
 }
 

@@ -39,7 +39,11 @@ type goal struct {
 }
 
 func goalOf(r *Request) goal {
-	return goal{r.Tuple.Proto, r.Server.Addr, r.Server.Port}
+	g := goal{proto: r.Tuple.Proto, addr: r.Server.Addr}
+	if r.Server.HasPort {
+		g.port = r.Server.Port
+	}
+	return g
 }
 
 func (d goal) compare(e goal) int {
@@ -79,6 +83,9 @@ func (m *matcher) asked(at Moment) []*Observation {
 
 func (m *matcher) isAsked(at Moment, i int) bool {
 	o := &m.in[at].Requests[i]
+	if m.opt.Which.IsZero() && o.Source == SourceLocal {
+		return false // the node's neighbours: nobody's change is about them
+	}
 	return m.opt.Which.Match(&o.Request) && isPodRequest(&o.Request) && o.nearLeg()
 }
 
@@ -219,6 +226,9 @@ func (m *matcher) none(at Moment) error {
 		what = fmt.Sprintf("no request of a Pod that matches %q is in the %s capture", m.opt.Which, at)
 	}
 	what += " (" + m.files(at) + ")"
+	if len(in.Requests) == 0 {
+		what += ", nor any other request"
+	}
 	all := make([]Request, len(in.Requests))
 	for i := range in.Requests {
 		all[i] = in.Requests[i].Request

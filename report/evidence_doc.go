@@ -39,7 +39,7 @@ func WriteEvidenceLine(w io.Writer, rec *Record) error {
 func WriteEvidenceText(w io.Writer, rec *Record, opt TextOptions) error {
 	p := newPage(w, opt)
 	p.paragraph(0, Escape(evidenceTitle(rec)), p.strong)
-	for _, line := range strings.Split(rec.Evidence.Line, "\n") {
+	for line := range strings.SplitSeq(rec.Evidence.Line, "\n") {
 		p.blank()
 		p.paragraph(0, line, nil)
 	}
@@ -184,11 +184,13 @@ func codeBlock(lines []string) string {
 		run = max(run, longestRun(s, '`'))
 	}
 	fence := strings.Repeat("`", run+1)
-	out := fence + "text\n"
+	var b strings.Builder
+	b.WriteString(fence + "text\n")
 	for _, s := range lines {
-		out += Escape(s) + "\n"
+		b.WriteString(Escape(s) + "\n")
 	}
-	return out + fence + "\n"
+	b.WriteString(fence + "\n")
+	return b.String()
 }
 
 func longestRun(s string, c byte) int {
@@ -363,13 +365,12 @@ func basisText(r *Request) string {
 	if r.SourceBasis == "none" {
 		return ""
 	}
-	s := r.SourceBasis
 	for _, j := range r.Join {
 		if j.From == "pod" && j.To == "egress" {
-			s += ": " + strings.Join(j.Basis, ", ") + " (" + j.Confidence + ")"
+			return r.SourceBasis + ": " + strings.Join(j.Basis, ", ") + " (" + j.Confidence + ")"
 		}
 	}
-	return s
+	return r.SourceBasis
 }
 
 // citedFrames lists a request's frames by capture, as Wireshark numbers them.
@@ -501,7 +502,11 @@ func digestLines(rec *Record) []string {
 	var out []string
 	for i := range rec.Captures {
 		c := &rec.Captures[i]
-		out = append(out, momentOf(rec.Evidence, i)+" "+baseName(c.File)+" sha256 "+cmp.Or(string(c.SHA256), "not recorded"))
+		name := momentOf(rec.Evidence, i) + " " + baseName(c.File)
+		out = append(out, name+" sha256 "+cmp.Or(string(c.SHA256), "not recorded"))
+		for _, n := range c.Notes {
+			out = append(out, name+": "+n)
+		}
 	}
 	return out
 }

@@ -153,6 +153,9 @@ func momentParts(rec *Record, n *EvidenceNode) []string {
 			s += "source "
 		}
 		s += leftWords(r) + ", " + endedWords(r)
+		if r.StoppedAt != "none" && r.StoppedAt != "unknown" {
+			s += ", stopped at " + r.StoppedAt
+		}
 		if more := len(m.state.Requests); more > 1 {
 			s += ", 1 of " + count(uint64(more), "request")
 		}
@@ -200,9 +203,6 @@ func endedWords(r *Request) string {
 		s += ", " + number(r.RequestsSent) + " SYN, " + count(r.RepliesSeen, "reply")
 	default:
 		s += ", " + number(r.RequestsSent) + " sent, " + number(r.RepliesSeen) + " back"
-	}
-	if r.StoppedAt != "none" && r.StoppedAt != "unknown" {
-		s += ", stopped at " + r.StoppedAt
 	}
 	return s
 }

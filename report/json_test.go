@@ -366,6 +366,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encode(f, New(before(f), tool)))
 	f.Add(encode(f, New(hostile(f), tool)))
 	f.Add([]byte(`{"schema":"srcproof/1","tool":{},"captures":[],"requests":[],"findings":[],"summary":{}}`))
+	f.Add([]byte(`{"schema":"srcproof/1","tool":{},"captures":[],"requests":[],"findings":[],"summary":{},"evidence":{"nodes":[{"node":"a","before":{"captures":[3],"frame":{"capture":7}}}],"first_capture":[9,-1,0,4]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		rec, err := Decode(bytes.NewReader(b))
 		if err != nil {
@@ -380,6 +381,19 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("not stable: %s", cmp.Diff(string(first), string(second)))
 		}
 		checkText(t, rec, TextOptions{Verbose: true, ShowAll: true})
+		if rec.Evidence == nil {
+			return
+		}
+		// What --check reads is as hostile: it is held against itself, written and redacted.
+		for range 2 {
+			_ = CheckEvidence(rec, again)
+			for _, err := range []error{WriteEvidenceLine(io.Discard, rec), WriteEvidenceText(io.Discard, rec, TextOptions{}), WriteEvidenceMarkdown(io.Discard, rec)} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			Redact(rec)
+		}
 	})
 }
 

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"reflect"
 	"regexp"
@@ -34,14 +33,14 @@ func Unredact(text string, original map[string]string) string {
 }
 
 // pseudonymWord matches what Redact writes.
-var pseudonymWord = regexp.MustCompile(`\b(?:pod|node|service|address|range|name|interface|request)-[0-9]+\b`)
+var pseudonymWord = regexp.MustCompile(`\b(?:pod|node|service|address|range|name|node-name|interface|request)-[0-9]+\b`)
 
 type redactor struct {
 	pseudonym map[string]string // by original
 	original  map[string]string // by pseudonym
 	count     map[string]int    // by kind
-	names     []string          // originals that are names, longest first
-	loose     map[string]bool   // names that cannot be told from a word of a sentence by themselves
+	names     *strings.Replacer // of names, longest first
+	loose     []string          // names that cannot be told from a word of a sentence by themselves, longest first
 }
 
 // name gives an original its pseudonym.
@@ -82,10 +81,10 @@ func (r *redactor) collect(rec *Record) {
 		}
 		r.name(kind, p.Addr)
 		if p.Role == "node" {
-			named("name", p.Name)
+			named("node-name", p.Name)
 		}
 		named("name", p.Name)
-		named("name", p.Node)
+		named("node-name", p.Node)
 		for _, m := range factName.FindAllStringSubmatch(string(p.Fact), -1) {
 			named("name", Maybe(m[1]))
 		}
@@ -106,16 +105,16 @@ func (r *redactor) collect(rec *Record) {
 		end(&e.AlsoChanged[i].Server)
 	}
 	for i := range e.Nodes {
-		named("name", e.Nodes[i].Node)
+		named("node-name", e.Nodes[i].Node)
 	}
 	for _, a := range e.OldAgents {
 		named("name", Maybe(a.Pod))
-		named("name", a.Node)
+		named("node-name", a.Node)
 	}
 	for i := range rec.Captures {
 		c := &rec.Captures[i]
-		named("name", c.Label)
-		named("name", c.Node)
+		named("node-name", c.Label)
+		named("node-name", c.Node)
 		for _, f := range c.Interfaces {
 			if f.Name != "" && !commonInterface.MatchString(string(f.Name)) {
 				named("interface", f.Name)
@@ -125,10 +124,15 @@ func (r *redactor) collect(rec *Record) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	r.names, r.loose = names, make(map[string]bool)
+	var pairs []string
 	for _, n := range names {
-		r.loose[n] = len(n) < 5 || !strings.ContainsAny(n, "0123456789-/.")
+		if len(n) < 5 || !strings.ContainsAny(n, "0123456789-/.") {
+			r.loose = append(r.loose, n)
+		} else {
+			pairs = append(pairs, n, r.pseudonym[n])
+		}
 	}
+	r.names = strings.NewReplacer(pairs...) // of names that begin alike, the first of the list is taken
 }
 
 // walk replaces all strings below a value.
@@ -168,32 +172,22 @@ func (r *redactor) text(s string) string {
 	if p, ok := r.pseudonym[s]; ok {
 		return p
 	}
-	for _, n := range r.names {
-		switch p := r.pseudonym[n]; {
-		case !r.loose[n]:
-			s = strings.ReplaceAll(s, n, p)
-		default: // "a" is a word; "node a" and "a=FILE" are a name
-			s = replaceWord(s, "node "+n, "node "+p)
-			if rest, ok := strings.CutPrefix(s, n+"="); ok {
-				s = p + "=" + rest
-			}
+	s = r.names.Replace(s)
+	for _, n := range r.loose { // "a" is a word; "node a" and "a=FILE" are a name
+		p := r.pseudonym[n]
+		s = replaceWord(s, "node "+n, "node "+p)
+		if rest, ok := strings.CutPrefix(s, n+"="); ok {
+			s = p + "=" + rest
 		}
 	}
 	for _, expr := range []*regexp.Regexp{ipv6Text, ipv4Text} {
 		s = expr.ReplaceAllStringFunc(s, r.address)
 	}
-	for id := range maps.Keys(r.pseudonym) {
-		if isRequestID(id) && strings.Contains(s, id) {
-			s = strings.ReplaceAll(s, id, r.pseudonym[id])
-		}
-	}
-	return s
+	return requestIDText.ReplaceAllStringFunc(s, func(id string) string { return cmp.Or(r.pseudonym[id], id) })
 }
 
-// isRequestID tells whether a string is a request's id, which is a digest of its addresses.
-func isRequestID(s string) bool {
-	return len(s) == 12 && strings.Trim(s, "0123456789abcdef") == ""
-}
+// requestIDText matches what looks like a request's id, which is a digest of its addresses: it could be found by trying all.
+var requestIDText = regexp.MustCompile(`\b[0-9a-f]{12}\b`)
 
 // replaceWord replaces old where it is not the beginning of a longer name.
 func replaceWord(s, old, with string) string {

@@ -346,11 +346,29 @@ func runEvidence(ctx context.Context, std *stdio, opt evidenceOptions) error {
 	if opt.check != nil {
 		return errors.Join(append(damage, opt.check.hold(std, rec))...)
 	}
-	verdict := error(nil)
-	if state != analyze.Met {
-		verdict = &evidenceVerdict{state: state, text: rec.Evidence.Verdict + ": " + strings.Join(rec.Evidence.Reading, "; ")}
+	return errors.Join(append(damage, writeEvidence(std, rec, opt.format), verdictOf(rec, state, opt.format))...)
+}
+
+// verdictOf is what is wrong with a change, nil if nothing is. The line has no room for what to do: that stands here.
+func verdictOf(rec *report.Record, state analyze.State, format string) error {
+	if state == analyze.Met {
+		return nil
 	}
-	return errors.Join(append(damage, writeEvidence(std, rec, opt.format), verdict)...)
+	e := rec.Evidence
+	v := &evidenceVerdict{state: state, text: e.Verdict + ": " + strings.Join(e.Reading, "; ")}
+	if format != "line" {
+		return v
+	}
+	for i := range e.Nodes {
+		n := &e.Nodes[i]
+		for _, s := range n.Next {
+			if len(e.Nodes) > 1 && !strings.HasPrefix(s, " ") {
+				s = "node " + string(n.Node) + ": " + s
+			}
+			v.text += "\n" + s
+		}
+	}
+	return v
 }
 
 // read reads what one moment's captures hold, and what was saved of it. damaged is what is wrong with captures of which a part
@@ -443,6 +461,12 @@ func (f *evidenceFlags) readRecord() (*savedEvidence, error) {
 			return nil, err
 		}
 		f.redactMap = once{}
+	}
+	if rec.Evidence.Redacted && saved.original == nil && !f.request.given {
+		return nil, &usageError{
+			what: f.check.value + " is redacted: --redact-map FILE tells what its pseudonyms stand for",
+			hint: "or give what they hide: --request and the facts (--pod-cidr, --node-ip)",
+		}
 	}
 	return saved, nil
 }

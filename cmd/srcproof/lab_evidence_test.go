@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -98,6 +97,23 @@ func labChanges() []change {
 			},
 		},
 		{
+			name: "change-spanning", about: "One capture runs through the change: a request before it, a connection that goes on through it, and a request after it.",
+			run: func(p *phases) {
+				p.masq(true, keepDefault...)
+				p.routeBack()
+				p.far.serveTCP(server)
+				p.phase("spanning", func() {
+					p.expect(p.pod.tcp(server, waitBrief), endCompleted, "the request before")
+					p.expect(p.pod.open(held, waitBrief), endCompleted, "the connection that stays open")
+					p.expect(p.pod.send(held, 100, waitBrief), endCompleted, "its data before")
+					p.masq(true, keepNarrowed...)
+					p.files = append(p.files, phaseFile{"changed-at.txt", []byte(time.Now().UTC().Format(time.RFC3339Nano) + "\n"), "date, once the rules were in force"})
+					p.expect(p.pod.send(held, 100, waitBrief), endCompleted, "its data after")
+					p.expect(p.pod.tcp(server, waitBrief), endCompleted, "the request after")
+				})
+			},
+		},
+		{
 			name: "change-repeated", about: "A request whose SYN is repeated goes on through the change: what the after capture has of it is a connection of before.",
 			run: func(p *phases) {
 				p.masq(true, keepDefault...)
@@ -167,7 +183,7 @@ func makeChange(t *testing.T, c change) []phaseFile {
 func srcproofRun(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(context.Background(), args, strings.NewReader(""), &out, &errs, func(string) string { return "" })
+	code = run(t.Context(), args, strings.NewReader(""), &out, &errs, func(string) string { return "" })
 	return out.String(), errs.String(), code
 }
 
@@ -290,6 +306,23 @@ func TestLabEvidence(t *testing.T) {
 		}
 		if lines := strings.Split(e.Line, "\n"); len(lines) != 3 || !strings.Contains(lines[2], "unchanged on 1 of 2: node gke-a-2") {
 			t.Errorf("the node that did not change is not named: %s", e.Line)
+		}
+	})
+	t.Run("one capture of before and after", func(t *testing.T) {
+		t.Parallel()
+		dir := changed(t, "change-spanning")
+		at, err := os.ReadFile(dir + "/changed-at.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := append(slices.Clone(nodeFacts), "--before", dir+"/spanning.pcap", "--changed-at", strings.TrimSpace(string(at)), "--request", podRequest, "--intent", "snat")
+		rec := prove(t, 0, args...)
+		e := rec.Evidence
+		if e.Verdict != "changed-as-intended" || len(e.After.Open) != 1 || len(e.After.Requests) != 1 || rec.Captures[0].SHA256 != rec.Captures[1].SHA256 {
+			t.Errorf("%s: before %+v, after %+v", e.Verdict, e.Before, e.After)
+		}
+		if e.Before.To.Known() && e.After.From.Known() && e.Before.To.Sub(e.After.From) >= 0 {
+			t.Errorf("before ends at %v, after begins at %v", e.Before.To, e.After.From)
 		}
 	})
 	t.Run("a SYN repeated through the change", func(t *testing.T) {

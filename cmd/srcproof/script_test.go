@@ -73,6 +73,7 @@ func TestScripts(t *testing.T) {
 			"head":      scriptHead,
 			"rest":      scriptRest,
 			"shiftpcap": scriptShiftPcap,
+			"flipbyte":  scriptFlipByte,
 		},
 	})
 }
@@ -215,6 +216,17 @@ func scriptShiftPcap(ts *testscript.TestScript, neg bool, args []string) {
 	if packets == 0 {
 		ts.Fatalf("%s holds no packets", args[0])
 	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b, 0o666))
+}
+
+// flipbyte FILE OUT: writes FILE with its last byte turned round.
+func scriptFlipByte(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: flipbyte FILE OUT")
+	}
+	b, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	b[len(b)-1] ^= 0xff
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b, 0o666))
 }
 

@@ -34,11 +34,12 @@ build: ## build bin/srcproof
 	CGO_ENABLED=$$cgo go build -buildvcs=false -trimpath -ldflags '$(LDFLAGS)' -o bin/srcproof ./cmd/srcproof
 
 .PHONY: demo
-demo: build ## judge the Pod's requests before and after the change, on captures from testdata
-	@for when in before after; do \
-		set -- bin/srcproof analyze testdata/captures/$$when/node.pcap --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3; \
-		printf '\n$$ %s\n' "$$*"; "$$@" || exit; \
-	done
+demo: build ## judge the Pod's requests before and after a change, then the change, on captures from testdata
+	@in=testdata/captures/change; facts='--pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3'; \
+	show() { printf '\n$$ %s\n' "$$*"; "$$@"; }; \
+	show bin/srcproof analyze $$in/before.pcap $$facts && \
+	show bin/srcproof analyze $$in/after.pcap $$facts && \
+	show bin/srcproof evidence --before $$in/before.pcap --after $$in/after.pcap $$facts --request 'tcp 172.16.0.0/16 > 10.20.0.10:80' --intent snat
 
 .PHONY: test
 test: ## run the tests, with the race detector where it can be had, in random order

@@ -56,10 +56,13 @@ type MomentState struct {
 	From       Time     `json:"from"`           // of the captures' window
 	To         Time     `json:"to"`             //
 	Request    Maybe    `json:"request"`        // id of the one that is shown: the one that decides the verdict
-	Requests   []string `json:"requests"`       // ids of those that carry the verdict
+	Requests   []string `json:"requests"`       // ids of those that carry the verdict; of each kind the first maxIDs
 	Open       []string `json:"open_before"`    // ids of those left out: open before, so of an older translation
 	Unsure     []string `json:"opening_unsure"` // ids of those that may have been open before
 	Doubt      []string `json:"source_unknown"` // ids of those whose source is not known
+	Counted    uint64   `json:"requests_counted"`
+	LeftOut    uint64   `json:"open_before_counted"`
+	Unknown    uint64   `json:"source_unknown_counted"`
 	Client     Maybe    `json:"client"`         // the Pod's address
 	Pod        Maybe    `json:"pod"`            // its name
 	Source     Maybe    `json:"source"`
@@ -69,6 +72,10 @@ type MomentState struct {
 	StoppedAt  Maybe    `json:"stopped_at"`
 	Frame      *Frame   `json:"frame"` // shows the source
 }
+
+// maxIDs is how many requests of a kind a moment names, and the record holds: a busy client makes a hundred thousand, and
+// a record is to be kept.
+const maxIDs = 100
 
 // AlsoChanged is another destination whose requests from Pods changed their source class.
 type AlsoChanged struct {
@@ -295,19 +302,23 @@ func plainEndpoint(e analyze.Endpoint) Endpoint {
 func (b *evidenceBuilder) state(at analyze.Moment, s *analyze.Seen) *MomentState {
 	ids := func(list []int) []string {
 		out := []string{}
-		for _, i := range list {
+		for _, i := range list[:min(len(list), maxIDs)] {
 			b.kept[b.from[at][i]] = true
 			out = append(out, b.from[at][i].ID)
 		}
 		return out
 	}
-	m := &MomentState{Requests: ids(s.Used), Open: ids(s.Open), Unsure: ids(s.Unsure), Doubt: ids(s.Doubt)}
+	m := &MomentState{
+		Requests: ids(s.Used), Open: ids(s.Open), Unsure: ids(s.Unsure), Doubt: ids(s.Doubt),
+		Counted: uint64(len(s.Used)), LeftOut: uint64(len(s.Open)), Unknown: uint64(len(s.Doubt)),
+	}
 	m.Captures = b.captures(at, slices.Concat(s.Used, s.Open, s.Doubt))
 	m.From, m.To = b.window(m.Captures)
 	if s.Main < 0 {
 		return m
 	}
 	r := b.from[at][s.Main]
+	b.kept[r] = true
 	m.Request, m.Client, m.Pod = Maybe(r.ID), Maybe(r.Client.Addr), r.Client.Name
 	if r.Client.Role != "pod" {
 		m.Pod = ""
@@ -385,6 +396,7 @@ func (b *evidenceBuilder) sum(at analyze.Moment, nodes []*MomentState) *MomentSt
 		m.Open = append(m.Open, n.Open...)
 		m.Unsure = append(m.Unsure, n.Unsure...)
 		m.Doubt = append(m.Doubt, n.Doubt...)
+		m.Counted, m.LeftOut, m.Unknown = m.Counted+n.Counted, m.LeftOut+n.LeftOut, m.Unknown+n.Unknown
 		same := func(to *Maybe, v Maybe) {
 			if i == 0 {
 				*to = v

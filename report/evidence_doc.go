@@ -321,12 +321,12 @@ func momentTable(rec *Record, n *EvidenceNode) [][]string {
 	row("stopped at", func(r *Request, _ *MomentState) string { return r.StoppedAt })
 	row("frames", func(r *Request, _ *MomentState) string { return citedFrames(rec, r) })
 	row("requests counted", func(_ *Request, m *MomentState) string {
-		s := number(uint64(len(m.Requests)))
-		if n := len(m.Open); n > 0 {
-			s += ", and " + count(uint64(n), "older connection") + " left out"
+		s := number(m.Counted)
+		if m.LeftOut > 0 {
+			s += ", and " + count(m.LeftOut, "older connection") + " left out"
 		}
-		if n := len(m.Doubt); n > 0 {
-			s += ", and " + number(uint64(n)) + " of unknown source"
+		if m.Unknown > 0 {
+			s += ", and " + number(m.Unknown) + " of unknown source"
 		}
 		return s
 	})

@@ -156,8 +156,8 @@ func momentParts(rec *Record, n *EvidenceNode) []string {
 		if r.StoppedAt != "none" && r.StoppedAt != "unknown" {
 			s += ", stopped at " + r.StoppedAt
 		}
-		if more := len(m.state.Requests); more > 1 {
-			s += ", 1 of " + count(uint64(more), "request")
+		if n := m.state.Counted; n > 1 {
+			s += ", 1 of " + count(n, "request")
 		}
 		parts = append(parts, s+" "+citation(rec, m.state))
 	}

@@ -200,6 +200,9 @@ func (j *judgement) compare() {
 		n.Next = append(n.Next, "on the node, look at what drops it: FORWARD rules, network policies, routes, reverse path filtering")
 	case from.source == NotSent:
 		j.inconclusive(doubtNotSent, "before the change the request never left the node: there is no source to compare with")
+	case to.source == OtherSNATed && a.Egress.Role.Kind == cluster.RoleUnknown:
+		j.inconclusive("role-unknown", fmt.Sprintf("the source changed to %s, and nothing given says whether that is an address of the node", a.Egress.Addr),
+			fmt.Sprintf("if it is: --node-ip %s; else give the node's addresses, or --cluster", a.Egress.Addr))
 	case to.source == OtherSNATed:
 		n.Change = ChangedUnexpectedly
 		n.Reading = append(n.Reading, fmt.Sprintf("the source changed to %s, which is neither the Pod's nor a known address of the node", a.Egress.Addr))

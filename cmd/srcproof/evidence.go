@@ -145,7 +145,9 @@ func (f *evidenceFlags) resolve() (opt evidenceOptions, err error) {
 		if opt.check, err = f.readRecord(); err != nil {
 			return opt, err
 		}
-		f.fillIn(opt.check)
+		if err := f.fillIn(opt.check); err != nil {
+			return opt, err
+		}
 	}
 	var errs [7]error
 	opt.moments, errs[0] = f.moments()
@@ -471,36 +473,59 @@ func (f *evidenceFlags) readRecord() (*savedEvidence, error) {
 	return saved, nil
 }
 
-// fillIn takes from the record what was not typed: what it was asked, and facts that are values. Files it names are not opened:
-// no path is taken from a file.
-func (f *evidenceFlags) fillIn(s *savedEvidence) {
-	e := s.record.Evidence
-	fill := func(to *once, value string) {
-		if !to.given && value != "" {
+// fillIn takes from the record what was not typed: what it was asked, the filters that were stated, and facts that are values. A
+// file that it was made with must be named again: no path is taken from a file.
+func (f *evidenceFlags) fillIn(s *savedEvidence) error {
+	e, args := s.record.Evidence, s.record.Tool.Args
+	fill := func(to *once, value string, given bool) {
+		if !to.given && given {
 			to.value, to.given = s.plain(value), true
 		}
 	}
-	fill(&f.changeID, string(e.ChangeID))
-	fill(&f.note, string(e.Note))
-	fill(&f.intent, string(e.Intent))
-	if !e.Chosen {
-		fill(&f.request, e.Request)
-	}
+	fill(&f.changeID, string(e.ChangeID), e.ChangeID != "")
+	fill(&f.note, string(e.Note), e.Note != "")
+	fill(&f.intent, string(e.Intent), e.Intent != "")
+	fill(&f.request, e.Request, !e.Chosen)
 	if e.ChangedAt.Known() {
-		fill(&f.changedAt, e.ChangedAt.In(time.UTC).Format(time.RFC3339Nano))
+		fill(&f.changedAt, e.ChangedAt.In(time.UTC).Format(time.RFC3339Nano), true)
 	}
-	if len(f.facts.podCIDRs)+len(f.facts.serviceCIDRs)+len(f.facts.nodeCIDRs)+len(f.facts.nodeIPs) > 0 || f.facts.cluster.given {
-		return
+	for flag, to := range map[string]*once{"--filter": &f.captures.filter, "--near-filter": &f.captures.nearFilter, "--far-filter": &f.captures.farFilter} {
+		value, given := typed(args, flag)
+		fill(to, value, given)
 	}
-	for _, g := range s.record.Facts.Given {
-		for flag, list := range map[string]*[]string{
-			"--pod-cidr": &f.facts.podCIDRs, "--service-cidr": &f.facts.serviceCIDRs, "--node-cidr": &f.facts.nodeCIDRs, "--node-ip": &f.facts.nodeIPs,
-		} {
+	for flag, to := range map[string]*once{"--cluster": &f.facts.cluster, "--links": &f.facts.links} {
+		if _, given := typed(args, flag); given && !to.given {
+			return &usageError{what: s.file + " was made with " + flag + " FILE: name that file again", hint: "the record holds what followed from it, and not the file"}
+		}
+	}
+	if len(f.facts.podCIDRs)+len(f.facts.serviceCIDRs)+len(f.facts.nodeCIDRs)+len(f.facts.nodeIPs) > 0 {
+		return nil
+	}
+	for flag, list := range map[string]*[]string{
+		"--pod-cidr": &f.facts.podCIDRs, "--service-cidr": &f.facts.serviceCIDRs, "--node-cidr": &f.facts.nodeCIDRs, "--node-ip": &f.facts.nodeIPs,
+	} {
+		if _, given := typed(args, flag); !given {
+			continue // it is a saved result's: there it is known already
+		}
+		for _, g := range s.record.Facts.Given {
 			if g.Flag == flag {
 				*list = append(*list, s.plain(g.Value))
 			}
 		}
 	}
+	return nil
+}
+
+// typed returns the value that a recorded command line gave a flag last.
+func typed(args []string, flag string) (value string, given bool) {
+	for i, a := range args {
+		if v, ok := strings.CutPrefix(a, flag+"="); ok {
+			value, given = v, true
+		} else if a == flag && i+1 < len(args) {
+			value, given = args[i+1], true
+		}
+	}
+	return value, given
 }
 
 // savedEvidence is the record that --check holds captures against.
@@ -516,7 +541,11 @@ func (s *savedEvidence) plain(text string) string { return report.Unredact(text,
 func (s *savedEvidence) hold(std *stdio, now *report.Record) error {
 	differ := report.CheckEvidence(s.record, now)
 	if len(differ) == 0 {
-		_, err := fmt.Fprintf(std.out, "the same record: %s, from the same %d captures by SHA-256\n", report.Escape(now.Evidence.Verdict), len(now.Captures))
+		also := ""
+		if s.record.Evidence.Rules != nil && now.Evidence.Rules == nil {
+			also = "; not checked: the nat rules (--before-iptables, --after-iptables)"
+		}
+		_, err := fmt.Fprintf(std.out, "the same record: %s, from the same %d captures by SHA-256%s\n", report.Escape(now.Evidence.Verdict), len(now.Captures), also)
 		return err
 	}
 	var b strings.Builder

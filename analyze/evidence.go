@@ -109,6 +109,9 @@ type MomentCapture struct {
 	From, To int64  // its window in nanoseconds UTC; wire.NoTime if it has no times
 	Split    bool   // only its part on one side of the change was read
 	Damaged  bool   // it is cut or damaged: what it shows counts, and proves no change
+	// Lossy is the stable code for which a packet may be missing from it, "" if none is known: packets-dropped, flows-let-go,
+	// snaplen.
+	Lossy string
 }
 
 // Observation is one request as one moment's captures showed it.
@@ -198,6 +201,12 @@ func NewEvidence(in []MomentInput, opt EvidenceOptions) (*Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(seen) > 1 && opt.Rules != RulesNotGiven {
+		return nil, &RefusedError{
+			What: fmt.Sprintf("the rules given are one node's, and the captures are of %d nodes: %s", len(seen), firstFew(sortedKeys(seen), 5)),
+			Hint: "with rules, prove one node at a time",
+		}
+	}
 	for _, name := range sortedKeys(seen) {
 		at := seen[name]
 		n := NodeEvidence{Node: name, At: *at}
@@ -255,7 +264,7 @@ func checkMoments(in []MomentInput) error {
 			case b.To < a.From:
 				return &RefusedError{
 					What: fmt.Sprintf("%s was captured before %s, which is named as %s", b.File, a.File, a.at),
-					Hint: fmt.Sprintf("are --%s and --%s exchanged?", a.at, b.at),
+					Hint: fmt.Sprintf("are --%s and --%s exchanged? of several nodes: --%s NODE=FILE", a.at, b.at, a.at),
 				}
 			case b.From <= a.To && a.From <= b.To:
 				return &RefusedError{

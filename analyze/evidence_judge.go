@@ -54,7 +54,7 @@ func (j *judgement) judge() {
 	}
 }
 
-// damaged takes the verdict back where a capture is damaged. What was read stays said.
+// damaged takes the verdict back where a capture is damaged. What was read of it stays said, and is no proof.
 func (j *judgement) damaged() {
 	var names []string
 	for at := range j.m.in {
@@ -65,7 +65,8 @@ func (j *judgement) damaged() {
 		}
 	}
 	if len(names) > 0 && j.n.Change != ChangeInconclusive {
-		j.inconclusive(string(gapWhole), "damaged: "+firstFew(names, 3)+"; were it whole, the verdict would be "+j.n.Change.String()+", and a change record rests on whole captures",
+		j.n.Reading, j.n.Next = nil, nil
+		j.inconclusive(string(gapWhole), "not judged, as a change record rests on whole captures; damaged: "+firstFew(names, 3),
 			"copy the file again from where it was captured, or capture again")
 	}
 }
@@ -87,7 +88,7 @@ func (j *judgement) settle(at Moment) bool {
 	switch {
 	case s == nil:
 		return j.inconclusive(doubtNoRequest, fmt.Sprintf("%s: no such request is in this node's capture", at),
-			"capture on this node while one of its Pods makes the request:", again)
+			"is a label misspelt? else capture on this node while one of its Pods makes the request:", again)
 	case len(s.Used) == 0 && len(s.Doubt) > 0:
 		s.Main = s.Doubt[0]
 		o := j.request(at, s.Main)
@@ -97,8 +98,8 @@ func (j *judgement) settle(at Moment) bool {
 		for _, u := range o.Unknown {
 			if u.Field == "source" {
 				var next []string
-				if u.Settle != "" {
-					next = []string{u.Settle}
+				if u.Settle != "" { // evidence has a flag for each side
+					next = []string{strings.ReplaceAll(u.Settle, "--side far", "--"+at.String()+"-far FILE")}
 				}
 				return j.inconclusive(u.Reason, fmt.Sprintf("%s: which source left is not known: %s", at, u.Text), next...)
 			}
@@ -107,11 +108,14 @@ func (j *judgement) settle(at Moment) bool {
 	case len(s.Used) == 0:
 		s.Main = s.Open[0]
 		text := "the opening of its connection is not in the capture"
-		if o := j.request(at, s.Main); j.m.ids[Before][o.ID] && at != Before {
-			text = "it is the same connection as before"
+		if o := j.request(at, s.Main); at != Before && j.m.ids[Before][o.ID] {
+			text = "it is the connection of before"
+			if o.Tuple.Proto == wire.ProtoUDP || o.Tuple.Proto.IsICMP() {
+				text = "it has the ports or the identifier of the exchange of before"
+			}
 		}
 		return j.inconclusive(doubtOlder,
-			fmt.Sprintf("%s: %s, and a connection that is open keeps the translation that it began with: %s", at, text, j.m.tuples(at, s.Open)),
+			fmt.Sprintf("%s: %s, and what is open keeps the translation that it began with: %s", at, text, j.m.tuples(at, s.Open)),
 			"start the capture first, then make a new request:", again)
 	}
 	if len(j.classes(at, s.Used)) > 1 {
@@ -151,20 +155,11 @@ func (j *judgement) classes(at Moment, list []int) []wireSource {
 	return out
 }
 
-// mixed says that one moment shows several sources.
+// mixed says that one moment shows several sources. A time that is read off the result must not part it: that would prove
+// itself.
 func (j *judgement) mixed(at Moment) bool {
-	used := slices.Clone(j.n.At[at].Used)
-	slices.SortStableFunc(used, func(a, b int) int {
-		return int(min(max(j.request(at, a).First-j.request(at, b).First, -1), 1))
-	})
+	used := j.n.At[at].Used
 	var words []string
-	turns, turn := 0, int64(wire.NoTime)
-	for k, i := range used {
-		if k > 0 && wireSourceOf(j.request(at, i)) != wireSourceOf(j.request(at, used[k-1])) {
-			turns++
-			turn = j.request(at, i).First
-		}
-	}
 	for _, c := range j.classes(at, used) {
 		n := 0
 		for _, i := range used {
@@ -174,12 +169,8 @@ func (j *judgement) mixed(at Moment) bool {
 		}
 		words = append(words, fmt.Sprintf("%d %s", n, c.source))
 	}
-	text := fmt.Sprintf("%s: its requests left with different sources (%s)", at, strings.Join(words, ", "))
-	if turns == 1 && turn != wire.NoTime {
-		return j.inconclusive(doubtMixed, text+": the rules changed while it ran",
-			"say when the change was made, so that each request counts on its side; the first new source was seen then:", "  --changed-at "+utcTime(turn))
-	}
-	return j.inconclusive(doubtMixed, text+", in no order that a change would leave", "name one client with its port: --request 'tcp ADDRESS:PORT > SERVER:PORT'")
+	return j.inconclusive(doubtMixed, fmt.Sprintf("%s: its requests left with different sources (%s): the rules may have changed while it ran", at, strings.Join(words, ", ")),
+		"say when the change was made, by the record of who made it: --changed-at TIME; or capture again")
 }
 
 // compare holds before against after. Both agree on one source each.
@@ -212,7 +203,7 @@ func (j *judgement) compare() {
 		n.Reading = append(n.Reading, fmt.Sprintf("the source changed against the intention (%s): from %s to %s", j.m.opt.Intent, from.source, to.source))
 		n.Next = append(n.Next, "are before and after exchanged, or does --intent say the opposite of what was meant?")
 	default:
-		j.changed(a, to)
+		j.changed(b, a)
 	}
 }
 
@@ -230,12 +221,12 @@ func (j *judgement) otherPod(b, a *Observation) string {
 }
 
 // changed judges a source that changed to what is not against the intention: what counts now is that the requests complete.
-func (j *judgement) changed(a *Observation, to wireSource) {
+func (j *judgement) changed(b, a *Observation) {
 	n := j.n
 	s := n.At[After]
 	var failed, doubt []int
 	for _, i := range s.Used {
-		switch j.completed(After, i) {
+		switch j.completed(After, j.request(After, i)) {
 		case NotMet:
 			failed = append(failed, i)
 		case Inconclusive:
@@ -244,10 +235,10 @@ func (j *judgement) changed(a *Observation, to wireSource) {
 		}
 	}
 	became := "the node now puts its own address in place of the Pod's"
-	if to.source == PodSourced {
+	if a.Source == PodSourced {
 		became = "the node now keeps the Pod's own address"
 	}
-	switch {
+	switch was := j.completed(Before, b); {
 	case len(failed) > 0:
 		s.Main = failed[0]
 		o := j.request(After, s.Main)
@@ -256,19 +247,43 @@ func (j *judgement) changed(a *Observation, to wireSource) {
 		if len(failed) < len(s.Used) {
 			text = fmt.Sprintf("%s, and %d of %d requests do not complete, like %s: %s", became, len(failed), len(s.Used), o.Tuple, j.shortOf(o))
 		}
+		switch was {
+		case Met:
+			text += "; before the change it completed"
+		case NotMet:
+			text += "; before the change it did not complete either"
+		case Inconclusive:
+		}
 		n.Reading = append(n.Reading, text)
 		j.whyNotCompleted(o)
 	case len(doubt) > 0:
 		s.Main = doubt[0]
 		o := j.request(After, s.Main)
-		code, text := j.completionDoubt(o)
-		j.inconclusive(code, became+"; whether the request completes is not known: "+text, "let the capture run until some seconds after the request has ended")
-	case j.m.opt.Intent == IntentNone:
-		n.Change = Changed
-		n.Reading = append(n.Reading, became+", and the request completes")
+		code, text := j.completionDoubt(After, o)
+		next := "let the capture run until some seconds after the request has ended"
+		if code == string(gapFilter) || code == string(gapFiltered) {
+			next = "state the filter that it was captured with: --near-filter EXPR ('' if with none), or capture again with the answers in the filter"
+		}
+		j.inconclusive(code, became+"; whether the request completes is not known: "+text, next)
 	default:
-		n.Change = ChangedAsIntended
-		n.Reading = append(n.Reading, became+", as intended ("+j.m.opt.Intent.String()+"), and the request completes")
+		n.Change = Changed
+		text := became
+		if j.m.opt.Intent != IntentNone {
+			n.Change = ChangedAsIntended
+			text += ", as intended (" + j.m.opt.Intent.String() + ")"
+		}
+		switch was {
+		case Met:
+			text += ", and the request completes, as it did before"
+		case NotMet:
+			text += ", and the request completes, which before it did not"
+		case Inconclusive:
+			text += ", and the request completes"
+		}
+		n.Reading = append(n.Reading, text)
+	}
+	if j.m.opt.Rules == RulesSame {
+		n.Reading = append(n.Reading, "the given rules of before and after are the same and do not explain it: were they read on this node, before and after?")
 	}
 	if a.Far != nil && a.Egress != nil && a.Far.Addr != a.Egress.Addr {
 		n.Reading = append(n.Reading, fmt.Sprintf("it arrives at the far side from %s: a second translation after the node", a.Far.Addr))
@@ -276,31 +291,43 @@ func (j *judgement) changed(a *Observation, to wireSource) {
 }
 
 // completed tells whether a request completed: data or orderly close in both directions, or for datagrams an answer.
-func (j *judgement) completed(at Moment, i int) State {
-	o := j.request(at, i)
+func (j *judgement) completed(at Moment, o *Observation) State {
 	if o.Completed {
 		return Met
 	}
-	if code, _ := j.completionDoubt(o); code != "" {
+	if code, _ := j.completionDoubt(at, o); code != "" {
 		return Inconclusive
 	}
 	return NotMet
 }
 
-// completionDoubt says why it is not known that a request did not complete, "" if it is known.
-func (j *judgement) completionDoubt(o *Observation) (code, text string) {
+// completionDoubt says why it is not known that a request did not complete, "" if it is known. What a reset or an ICMP error
+// answered did not complete, whatever else the capture lacks.
+func (j *judgement) completionDoubt(at Moment, o *Observation) (code, text string) {
 	for _, u := range o.Unknown {
 		if u.Field == "outcome" {
 			return u.Reason, u.Text
 		}
 	}
-	if o.Outcome != HandshakeCompleted || o.Capture < 0 || o.Capture >= len(j.m.in[After].Captures) {
+	if o.Outcome == Refused || o.Outcome == Rejected {
 		return "", ""
 	}
-	if end := j.m.in[After].Captures[o.Capture].To; end == wire.NoTime || o.Last == wire.NoTime || end-o.Last < handshakeOnly {
-		return string(gapEnded), "the handshake completed, and the capture ends before data was answered"
+	var c MomentCapture
+	if o.Capture >= 0 && o.Capture < len(j.m.in[at].Captures) {
+		c = j.m.in[at].Captures[o.Capture]
 	}
-	return "", ""
+	if c.Lossy != "" {
+		return c.Lossy, "the capture may lack packets of it"
+	}
+	switch {
+	case o.Outcome == HandshakeCompleted && (c.To == wire.NoTime || o.Last == wire.NoTime || c.To-o.Last < handshakeOnly):
+		return string(gapEnded), "the handshake completed, and the capture ends before data was answered"
+	case o.Outcome == RequestOnly && !o.Unanswered:
+		return string(gapFilter), "no reply is in the capture, and its filter may have kept replies out"
+	case o.Outcome == HandshakeCompleted, o.Outcome == RequestOnly, o.Outcome == HalfOpen:
+		return "", ""
+	}
+	return string(gapFilter), "the capture does not hold both directions of it"
 }
 
 // handshakeOnly is how long a capture must go on after a handshake, in nanoseconds, for it to count that no data came.
@@ -323,31 +350,40 @@ func (j *judgement) shortOf(o *Observation) string {
 	return s
 }
 
-// whyNotCompleted adds what to look at where the translation is as it should be and the request fails all the same.
+// whyNotCompleted adds what to look at where the translation changed and the request fails all the same.
 func (j *judgement) whyNotCompleted(o *Observation) {
-	n := j.n
 	source := o.Client.Addr
 	if o.Egress != nil {
 		source = o.Egress.Addr
 	}
+	next := func(format string, args ...any) { j.n.Next = append(j.n.Next, fmt.Sprintf(format, args...)) }
 	switch {
-	case o.Outcome == RequestOnly && o.StoppedAt == StopFar:
-		n.Next = append(n.Next, fmt.Sprintf("at %s: does its firewall or allow list take %s, and does it have a route back?", o.Server.Addr, source))
-	case o.Outcome == RequestOnly:
-		n.Next = append(n.Next, fmt.Sprintf("the translation is no longer the reason: on the way to %s and at its end, do firewalls and allow lists take %s, and is there a way back to it?", o.Server.Addr, source))
-		for _, u := range o.Unknown {
-			switch {
-			case u.Field != "stopped_at":
-			case u.Reason == string(gapNoFarCapture):
-				n.Next = append(n.Next, "where it stops shows in a capture of the far side: --after-far FILE")
-			case u.Settle != "":
-				n.Next = append(n.Next, "where it stops is not known: "+u.Text, u.Settle)
-			}
-		}
+	case o.StoppedAt == StopNodeIn:
+		next("the answer reached the node and not the Pod: look at the node's FORWARD rules, network policies and connection table")
+	case o.StoppedAt == StopNodeOut:
+		next("the node itself stopped it: look at its routes, FORWARD rules and network policies")
+	case o.Outcome == Rejected && o.ICMP != nil:
+		next("%s rejects what comes from %s: its filter must allow that source, or its routes lack the way", o.ICMP.From, source)
 	case o.Outcome == Refused:
-		n.Next = append(n.Next, fmt.Sprintf("a reset answers %s: is the port open at %s, and does a firewall reset this source?", source, o.Server.Addr))
+		next("a reset answers %s: is the port open at %s, and does a firewall reset this source?", source, o.Server.Addr)
 	case o.Outcome == HandshakeCompleted:
-		n.Next = append(n.Next, "the network carries it: look at the application, or at what is larger than a handshake (MTU)")
+		next("the handshake passes from %s: look at the application, its own allow list, or at packets larger than a handshake's (MTU)", source)
+	case o.StoppedAt == StopReturn:
+		next("%s answers %s, and the answer does not come back: is there a route back to %s, and does a firewall on the way back let it pass?", o.Server.Addr, source, source)
+	case o.StoppedAt == StopFar:
+		next("at %s: does its firewall or allow list take %s, and does it have a route back?", o.Server.Addr, source)
+	default:
+		next("the request now comes from %s: do firewalls and allow lists on the way to %s and at its end take that address, and is there a way back to it?", source, o.Server.Addr)
+	}
+	for _, u := range o.Unknown {
+		switch {
+		case u.Field != "stopped_at":
+		case u.Reason == string(gapNoFarCapture):
+			next("where it stops shows in a capture of the far side: --after-far FILE")
+		case u.Settle != "":
+			next("where it stops is not known: %s", u.Text)
+			j.n.Next = append(j.n.Next, u.Settle)
+		}
 	}
 }
 
@@ -389,10 +425,11 @@ func (j *judgement) unchanged(b, a *Observation) {
 		if end := j.endOf(Before); a.First != wire.NoTime && end != wire.NoTime && a.First-end < propagation {
 			n.Next = append(n.Next, fmt.Sprintf("the request came %s after the before capture ended, and a ConfigMap takes about 2 minutes to reach the node's rules: wait, then capture a new request", seconds(max(a.First-end, 0))))
 		}
-		n.Next = append(n.Next,
-			"is ip-masq-agent ready on this node, and do the rules have the new list?",
-			"  kubectl -n kube-system get pods -o wide -l k8s-app=ip-masq-agent",
-			"  iptables-save -t nat")
+		ask, rules := "is ip-masq-agent ready on this node, and do the rules have the new list?", "  iptables-save -t nat"
+		if j.m.opt.Rules == RulesSame {
+			ask, rules = "the list did not reach the rules: is ip-masq-agent ready on this node, and what does it say of its ConfigMap?", "  kubectl -n kube-system logs -l k8s-app=ip-masq-agent --prefix"
+		}
+		n.Next = append(n.Next, ask, "  kubectl -n kube-system get pods -o wide -l k8s-app=ip-masq-agent", rules)
 	case a.Source == OtherSNATed:
 		n.Reading = append(n.Reading, fmt.Sprintf("the source is still %s, which is neither the Pod's nor a known address of the node", a.Egress.Addr))
 		n.Next = append(n.Next, fmt.Sprintf("if %s is an address of this node: --node-ip %s", a.Egress.Addr, a.Egress.Addr))

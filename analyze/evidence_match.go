@@ -229,6 +229,12 @@ func (m *matcher) none(at Moment) error {
 	if len(in.Requests) == 0 {
 		what += ", nor any other request"
 	}
+	for i := range in.Requests {
+		if r := &in.Requests[i].Request; !m.opt.Which.IsZero() && m.opt.Which.Match(r) && r.Source == OtherSourced {
+			what += fmt.Sprintf("; %s matches, and by the facts given its client is no Pod (--pod-cidr)", r.Tuple)
+			break
+		}
+	}
 	all := make([]Request, len(in.Requests))
 	for i := range in.Requests {
 		all[i] = in.Requests[i].Request
@@ -513,7 +519,13 @@ func (m *matcher) notCovered(ev *Evidence) []string {
 				name = " on node " + n.Node
 			}
 			if len(s.Open) > 0 {
-				out = append(out, fmt.Sprintf("%s%s: left out, as it was open before and keeps an older translation: %s", Moment(at), name, m.tuples(Moment(at), s.Open)))
+				out = append(out, fmt.Sprintf("%s%s: not counted, as it was open before and keeps an older translation: %s", Moment(at), name, m.tuples(Moment(at), s.Open)))
+			}
+			if s.Main >= 0 && len(s.Used) > 0 {
+				o := &m.in[at].Requests[s.Main]
+				if code, text := (&judgement{m: m}).completionDoubt(Moment(at), o); !o.Completed && code != "" && (Moment(at) != After || n.Change != ChangeInconclusive) {
+					out = append(out, fmt.Sprintf("%s%s: how far the request got is not known (%s): %s", Moment(at), name, code, text))
+				}
 			}
 			if len(s.Doubt) > 0 && len(s.Used) > 0 {
 				out = append(out, fmt.Sprintf("%s%s: source not known: %s", Moment(at), name, m.tuples(Moment(at), s.Doubt)))
@@ -533,7 +545,7 @@ func (m *matcher) notCovered(ev *Evidence) []string {
 		out = append(out, "not all captures have times: that before is older than after is as stated, and not checked")
 	}
 	if m.opt.Rules == RulesNotGiven {
-		out = append(out, "the node's rules, for want of --before-iptables and --after-iptables")
+		out = append(out, "the node's rules (none given)")
 	}
 	return out
 }
@@ -542,8 +554,7 @@ func (m *matcher) notCovered(ev *Evidence) []string {
 func (m *matcher) tuples(at Moment, list []int) string {
 	var names []string
 	for _, i := range list {
-		r := &m.in[at].Requests[i]
-		names = append(names, fmt.Sprintf("%s, %s", r.Tuple, r.Outcome))
+		names = append(names, m.in[at].Requests[i].Tuple.String())
 	}
-	return strings.ReplaceAll(firstFew(names, 3), ", tcp ", "; tcp ")
+	return firstFew(names, 3)
 }

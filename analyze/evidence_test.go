@@ -21,8 +21,13 @@ func momentOf(t testing.TB, facts *cluster.Facts, captures ...nodeCapture) Momen
 		res := runOf(t, facts, Options{}, in)
 		at := len(m.Captures)
 		for _, info := range res.Captures {
+			lossy := ""
+			if info.Summary.Dropped > 0 {
+				lossy = string(gapDropped)
+			}
 			m.Captures = append(m.Captures, MomentCapture{
-				File: cmpOr(c.label, "test") + ".pcapng", Label: c.label, SHA256: fmt.Sprintf("%v/%v", info.Summary.First, c.label),
+				Lossy: lossy,
+				File:  cmpOr(c.label, "test") + ".pcapng", Label: c.label, SHA256: fmt.Sprintf("%v/%v", info.Summary.First, c.label),
 				From: info.Summary.First, To: info.Summary.Last,
 			})
 		}
@@ -55,6 +60,11 @@ func exchanged(ends string, t float64, n uint32) many {
 		dataBack(back(ends), 200, at(t+0.03), seq(n+7001), acks(n+101), stamp(n+19, n+2), ttl(60), payload(fmt.Sprint("tells ", n))))
 }
 
+// fromClient leaves the server's packets out.
+func fromClient(m many) many {
+	return slices.DeleteFunc(m, func(p packet) bool { return p.Tuple.Src == wire.MustAddr(server) })
+}
+
 // Ends of the Pod's requests: another port each time, as a client takes one.
 func podAsks(port int) string { return fmt.Sprintf("%s:%d > %s:443", pod, port, server) }
 
@@ -72,6 +82,7 @@ func TestEvidence(t *testing.T) {
 	snatAfter := capturedBy(window(1000, 1060), snats(now, exchanged(now, 1005, 9000)...), goesOn(1060))
 	keptAfter := capturedBy(window(1000, 1060), keeps(now, exchanged(now, 1005, 9000)...), goesOn(1060))
 	dropped := about(func(r *recording) { r.summary.Dropped = 3 })
+	unfiltered := about(func(r *recording) { r.summary.HasFilter = false })
 	question := fmt.Sprintf("%s:5000 > %s:53", pod, server)
 	asksDNS := func(t float64, as string) many {
 		q := udp(question, fmt.Sprint("name? ", t), at(t))
@@ -116,6 +127,26 @@ func TestEvidence(t *testing.T) {
 		{
 			"no answer, and the capture dropped packets", silentBefore,
 			capturedBy(dropped, window(1000, 1060), snats(now, tries(now, 1005, 1006, 1008)...), goesOn(1060)), IntentSNAT, ChangeInconclusive, "packets-dropped",
+		},
+		{
+			"a handshake without data, and the capture dropped packets", silentBefore,
+			capturedBy(dropped, window(1000, 1060), snats(now, opened(now, 1005, 9000)...), goesOn(1060)), IntentSNAT, ChangeInconclusive, "packets-dropped",
+		},
+		{
+			"a filter that kept the way there only", silentBefore,
+			capturedBy(unfiltered, window(1000, 1060), fromClient(snats(now, exchanged(now, 1005, 9000)...)), goesOn(1060)), IntentSNAT, ChangeInconclusive, "filter-not-known",
+		},
+		{
+			"one SYN, and a filter that may keep answers out", silentBefore,
+			capturedBy(unfiltered, window(1000, 1070), snats(now, tries(now, 1068)...), goesOn(1070)), IntentSNAT, ChangeInconclusive, "filter-not-known",
+		},
+		{
+			"the SYN is repeated: the client itself shows that nothing came", silentBefore,
+			capturedBy(unfiltered, window(1000, 1060), snats(now, tries(now, 1005, 1006, 1008)...), goesOn(1060)), IntentSNAT, ChangedNotCompleted, "",
+		},
+		{
+			"refused, whatever the filter", silentBefore,
+			capturedBy(unfiltered, dropped, window(1000, 1060), snats(now, syn(now, at(1005), isn(9000)), refusal(back(now), at(1005.01), acks(9001), ttl(60))), goesOn(1060)), IntentSNAT, ChangedNotCompleted, "",
 		},
 		{
 			"one of two requests does not complete", silentBefore,

@@ -53,8 +53,13 @@ func ParseSelector(s string) (Selector, error) {
 	if sel.server, sel.port, err = sel.end(to); err != nil {
 		return fail(err.Error())
 	}
+	if sel.proto == "icmp" && (isV6(sel.client) || isV6(sel.server)) {
+		return fail("the protocol of IPv6 is icmp6")
+	}
 	return sel, nil
 }
+
+func isV6(p netip.Prefix) bool { return p.IsValid() && p.Addr().Is6() }
 
 // end reads ADDRESS, RANGE or any, with or without :PORT.
 func (s Selector) end(text string) (netip.Prefix, int, error) {

@@ -157,6 +157,11 @@ func (a *analysis) judge(v *view) Request {
 			r.unknown("outcome", "odd-reply", "the answer to the opening is neither a SYN-ACK nor a reset", "")
 		}
 	}
+	if o.outcome == RequestOnly {
+		resent := r.Tuple.Proto == wire.ProtoTCP || r.Tuple.Proto == wire.ProtoSCTP
+		reply := missingReply(r.Tuple, r.First)
+		r.Unanswered = resent && o.leg.client.retrans > 0 || a.absent(&reply) == covered
+	}
 	a.signs(&r, v, o)
 	if e := r.Unknown; len(e) > 1 {
 		slices.SortStableFunc(e, func(x, y Unknown) int { return fieldRank(x.Field) - fieldRank(y.Field) })

@@ -84,9 +84,12 @@ type Request struct {
 	ConnState string // Zeek's conn_state; "" for protocols without one
 	History   string // Zeek's history; "" for protocols without one
 	Completed bool   // data answered data, or both sides closed in order
-	StoppedAt Stop
-	Unknown   []Unknown
-	Reasons   []Reason
+	// Unanswered is that no reply came, and not only that none was captured: the client repeated its opening, or the capture
+	// would hold a reply. Valid iff Outcome is RequestOnly.
+	Unanswered bool
+	StoppedAt  Stop
+	Unknown    []Unknown
+	Reasons    []Reason
 
 	First, Last     int64 // nanoseconds UTC, wire.NoTime if the capture has no times
 	Handshake       int64 // nanoseconds from first SYN to the client's ACK; -1 if not seen

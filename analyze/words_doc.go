@@ -156,8 +156,8 @@ func Words() []WordDoc {
 		},
 		{GroupVerdict, Changed.String(), "The source changed, and the request completed. What was intended was not stated (--intent).", ""},
 		{
-			GroupVerdict, ChangedNotCompleted.String(), "The source changed, and a request after the change did not complete: the translation is no longer the reason.",
-			"Look at what is between the node and the destination, and at the destination's own lists: do they take the new source, and is there a way back to it?",
+			GroupVerdict, ChangedNotCompleted.String(), "The source changed, and a request after the change did not complete.",
+			"Do firewalls and allow lists on the way and at the destination take the new source, and is there a way back to it?",
 		},
 		{
 			GroupVerdict, Unchanged.String(), "A request that began after the change left with the source that it had before.",
@@ -180,7 +180,7 @@ func Words() []WordDoc {
 			GroupReason, doubtUnsure, "The source is what it was, but the request may have begun before the change: a repeated SYN, a datagram exchange or a ping that goes on keeps its translation.",
 			"Start the capture and wait (64 s for TCP, 120 s for UDP, 30 s for ping) before a new request.",
 		},
-		{GroupReason, doubtMixed, "The requests of one moment left with different sources.", "Say when the change was made: --changed-at. Or name one client: --request."},
+		{GroupReason, doubtMixed, "The requests of one moment left with different sources.", "Say when the change was made, by the record of who made it: --changed-at. A time that is read off the captures would prove itself."},
 		{GroupReason, doubtNotSent, "Before the change the request never left the node, so there is no source to compare with.", ""},
 		{GroupReason, doubtOtherPod, "Before and after show another Pod's request, or only the node's side of it.", "Make the request from the same Pod, and capture on all interfaces of the node."},
 		{GroupReason, doubtOtherNode, "Before and after were seen on different nodes: what changed on either does not show.", "Capture before and after on one node."},

@@ -272,7 +272,7 @@ func (b *builder) request(out *Request, in *analyze.Request) {
 		Backend: b.endpointIf(in.Backend), Egress: b.endpointIf(in.Egress), Far: b.endpointIf(in.Far), FarServer: b.endpointIf(in.FarServer),
 		EchoID: b.port(in.Tuple.SrcPortOrEchoID, in.Tuple.IsEcho()),
 		Source: in.Source.String(), SourceBasis: in.Basis.String(), Outcome: in.Outcome.String(),
-		ConnState: Maybe(in.ConnState), History: Maybe(in.History), Completed: in.Completed, StoppedAt: in.StoppedAt.String(),
+		ConnState: Maybe(in.ConnState), History: Maybe(in.History), Completed: in.Completed, Unanswered: known(in.Unanswered, in.Outcome == analyze.RequestOnly), StoppedAt: in.StoppedAt.String(),
 		Unknown: make([]Unknown, len(in.Unknown)), Reasons: b.texts.take(len(in.Reasons)),
 		First: TimeOf(in.First), Last: TimeOf(in.Last), Handshake: known(in.Handshake, in.Handshake >= 0),
 		RequestsSent: in.RequestsSent, RepliesSeen: in.RepliesSeen, Retransmissions: in.Retransmissions,

@@ -63,8 +63,9 @@ type MomentState struct {
 	Counted    uint64   `json:"requests_counted"`
 	LeftOut    uint64   `json:"open_before_counted"`
 	Unknown    uint64   `json:"source_unknown_counted"`
-	Client     Maybe    `json:"client"`         // the Pod's address
-	Pod        Maybe    `json:"pod"`            // its name
+	Otherwise  uint64   `json:"ended_otherwise"` // of those counted: not as far as the one that is shown, or farther
+	Client     Maybe    `json:"client"`          // the Pod's address
+	Pod        Maybe    `json:"pod"`             // its name
 	Source     Maybe    `json:"source"`
 	SourceAddr Maybe    `json:"source_addr"` // as it left the node
 	Outcome    Maybe    `json:"outcome"`
@@ -87,12 +88,19 @@ type AlsoChanged struct {
 
 // RulesChange is the difference between the nat rules before and after.
 type RulesChange struct {
-	Before  string   `json:"before"` // file names
-	After   string   `json:"after"`
-	Same    bool     `json:"same"`
-	Moved   bool     `json:"moved"` // the same rules in another order
-	Removed []string `json:"removed"`
-	Added   []string `json:"added"`
+	Before  RulesFile `json:"before"`
+	After   RulesFile `json:"after"`
+	Same    bool      `json:"same"`
+	Moved   bool      `json:"moved"` // the same rules in another order
+	Removed []string  `json:"removed"`
+	Added   []string  `json:"added"`
+}
+
+// RulesFile is a dump of rules.
+type RulesFile struct {
+	File   string `json:"file"`
+	SHA256 string `json:"sha256"`
+	Saved  Maybe  `json:"saved"` // when iptables-save says that it made it, in the node's own zone
 }
 
 // OldAgent is an ip-masq-agent Pod that started before the change.
@@ -174,7 +182,7 @@ func (b *evidenceBuilder) moment(at analyze.Moment, in Moment) (analyze.MomentIn
 			}
 			m := analyze.MomentCapture{
 				File: c.File, Label: string(c.Label), Side: side, SHA256: string(c.SHA256), From: c.Window.From.nanoseconds(), To: c.Window.To.nanoseconds(),
-				Split: in.Split, Damaged: !c.Complete,
+				Split: in.Split, Damaged: !c.Complete, Lossy: lossy(c),
 			}
 			out.Captures = append(out.Captures, m)
 			b.rec.Captures = append(b.rec.Captures, *c)
@@ -204,6 +212,19 @@ func (b *evidenceBuilder) moment(at analyze.Moment, in Moment) (analyze.MomentIn
 		}
 	}
 	return out, nil
+}
+
+// lossy is the code for which a capture may lack packets, "" if there is none.
+func lossy(c *Capture) string {
+	switch {
+	case c.Dropped != nil && *c.Dropped > 0:
+		return "packets-dropped"
+	case c.LetGo > 0:
+		return "flows-let-go"
+	case c.CutPackets > 0 || c.Skipped["too-short"] > 0:
+		return "snaplen"
+	}
+	return ""
 }
 
 // nanoseconds is the Time in nanoseconds since 1970, wire.NoTime if it is absent.
@@ -310,7 +331,7 @@ func (b *evidenceBuilder) state(at analyze.Moment, s *analyze.Seen) *MomentState
 	}
 	m := &MomentState{
 		Requests: ids(s.Used), Open: ids(s.Open), Unsure: ids(s.Unsure), Doubt: ids(s.Doubt),
-		Counted: uint64(len(s.Used)), LeftOut: uint64(len(s.Open)), Unknown: uint64(len(s.Doubt)),
+		Counted: uint64(len(s.Used)), Otherwise: b.otherwise(at, s), LeftOut: uint64(len(s.Open)), Unknown: uint64(len(s.Doubt)),
 	}
 	m.Captures = b.captures(at, slices.Concat(s.Used, s.Open, s.Doubt))
 	m.From, m.To = b.window(m.Captures)
@@ -333,6 +354,20 @@ func (b *evidenceBuilder) state(at analyze.Moment, s *analyze.Seen) *MomentState
 		m.Frame = &shown
 	}
 	return m
+}
+
+// otherwise counts the requests that ended in another way than the one that is shown.
+func (b *evidenceBuilder) otherwise(at analyze.Moment, s *analyze.Seen) (n uint64) {
+	if s.Main < 0 {
+		return 0
+	}
+	main := b.from[at][s.Main]
+	for _, i := range s.Used {
+		if r := b.from[at][i]; r.Outcome != main.Outcome || r.Completed != main.Completed {
+			n++
+		}
+	}
+	return n
 }
 
 // proof returns the frame that shows a request's source: the first that left the node, else the first.
@@ -396,7 +431,7 @@ func (b *evidenceBuilder) sum(at analyze.Moment, nodes []*MomentState) *MomentSt
 		m.Open = append(m.Open, n.Open...)
 		m.Unsure = append(m.Unsure, n.Unsure...)
 		m.Doubt = append(m.Doubt, n.Doubt...)
-		m.Counted, m.LeftOut, m.Unknown = m.Counted+n.Counted, m.LeftOut+n.LeftOut, m.Unknown+n.Unknown
+		m.Counted, m.LeftOut, m.Unknown, m.Otherwise = m.Counted+n.Counted, m.LeftOut+n.LeftOut, m.Unknown+n.Unknown, m.Otherwise+n.Otherwise
 		same := func(to *Maybe, v Maybe) {
 			if i == 0 {
 				*to = v

@@ -49,16 +49,17 @@ func CheckEvidence(recorded, now *Record) []string {
 				differ("node", string(x.Node), string(y.Node))
 			}
 			differ(of+"verdict", verdictWords(x), verdictWords(y))
-			differ(of+"observed", strings.Join(x.Observed, "; "), strings.Join(y.Observed, "; "))
+			told := len(out)
 			for at, m := range [][2]*MomentState{{x.Before, y.Before}, {x.After, y.After}, {x.Rollback, y.Rollback}} {
-				if !sameJSON(m[0], m[1]) {
-					say("%swhat the %s captures show of the request is not what was recorded", of, []string{"before", "after", "rollback"}[at])
-				}
+				out = append(out, momentDiffers(of+[]string{"before", "after", "rollback"}[at], m[0], m[1])...)
+			}
+			if told == len(out) { // else it follows from what differs
+				differ(of+"observed", strings.Join(x.Observed, "; "), strings.Join(y.Observed, "; "))
 			}
 		}
 	}
 	if !sameJSON(a.AlsoChanged, b.AlsoChanged) {
-		say("what else changed: recorded are %s, the captures give %s", count(uint64(len(a.AlsoChanged)), "destination"), count(uint64(len(b.AlsoChanged)), "destination"))
+		say("what else changed: recorded is %s; the captures give %s", alsoWords(a), alsoWords(b))
 	}
 	if a.Rules != nil && b.Rules != nil && (!slices.Equal(a.Rules.Removed, b.Rules.Removed) || !slices.Equal(a.Rules.Added, b.Rules.Added) || a.Rules.Same != b.Rules.Same) {
 		say("nat rules: the difference is not the recorded one")
@@ -68,6 +69,52 @@ func CheckEvidence(recorded, now *Record) []string {
 		say("the record's line does not follow from its fields: one of them was edited")
 	}
 	return out
+}
+
+// momentDiffers says in which fields one moment differs.
+func momentDiffers(of string, x, y *MomentState) []string {
+	switch {
+	case x == nil && y == nil:
+		return nil
+	case x == nil || y == nil:
+		return []string{of + ": the request is in one of the record and the captures only"}
+	}
+	var out []string
+	for _, f := range []struct {
+		name string
+		a, b any
+	}{
+		{"client", x.Client, y.Client},
+		{"source", x.Source, y.Source},
+		{"source address", x.SourceAddr, y.SourceAddr},
+		{"outcome", x.Outcome, y.Outcome},
+		{"completed", x.Completed, y.Completed},
+		{"stopped at", x.StoppedAt, y.StoppedAt},
+		{"requests counted", x.Counted, y.Counted},
+		{"older connections", x.LeftOut, y.LeftOut},
+		{"frame", x.Frame, y.Frame},
+	} {
+		if !sameJSON(f.a, f.b) {
+			a, _ := json.Marshal(f.a) // plain values: sameJSON has encoded them
+			b, _ := json.Marshal(f.b)
+			out = append(out, fmt.Sprintf("%s: %s: recorded is %.200s, the captures give %.200s", of, f.name, a, b))
+		}
+	}
+	if out == nil && !sameJSON(x, y) {
+		out = append(out, of+": the requests are not those of the record")
+	}
+	return out
+}
+
+func alsoWords(e *Evidence) string {
+	var words []string
+	for i := range e.AlsoChanged {
+		words = append(words, serverWords(&e.AlsoChanged[i]))
+	}
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return firstOf(words, 3)
 }
 
 type digest struct{ file, sha256 string }

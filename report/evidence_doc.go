@@ -57,7 +57,7 @@ func WriteEvidenceText(w io.Writer, rec *Record, opt TextOptions) error {
 				p.paragraph(2, Escape(prose), nil)
 			}
 			if command != "" {
-				p.put(blanks(4) + p.quiet.Sprint(Escape(command)))
+				p.put(blanks(6) + p.quiet.Sprint(Escape(command)))
 			}
 		}
 		for _, line := range s.code {
@@ -90,7 +90,7 @@ func (p *page) grid(table [][]string) {
 	for _, row := range table {
 		label = max(label, columns(Escape(row[0])))
 	}
-	label = min(label, 28)
+	label = min(label, 20)
 	others := len(table[0]) - 1
 	width := (p.width-2-label)/others - 2
 	for _, row := range table {
@@ -153,7 +153,7 @@ func WriteEvidenceMarkdown(w io.Writer, rec *Record) error {
 			case command == "":
 				b.WriteString("- " + EscapeMarkdown(prose) + "\n")
 			case prose == "":
-				b.WriteString("- " + codeSpan(command) + "\n")
+				b.WriteString("  - " + codeSpan(command) + "\n")
 			default:
 				b.WriteString("- " + EscapeMarkdown(prose) + " " + codeSpan(command) + "\n")
 			}
@@ -185,7 +185,7 @@ func codeBlock(lines []string) string {
 	}
 	fence := strings.Repeat("`", run+1)
 	var b strings.Builder
-	b.WriteString(fence + "text\n")
+	b.WriteString(fence + "diff\n")
 	for _, s := range lines {
 		b.WriteString(Escape(s) + "\n")
 	}
@@ -209,6 +209,15 @@ func longestRun(s string, c byte) int {
 func evidenceTitle(rec *Record) string {
 	e := rec.Evidence
 	title := e.Verdict + ": " + e.Request
+	switch {
+	case len(e.Nodes) == 1:
+		title = verdictWords(&e.Nodes[0]) + ": " + e.Request
+	case len(e.Nodes) > 1:
+		title = strings.Join(e.Reading, ", ") + ": " + e.Request
+	}
+	if e.Redacted {
+		title += " (redacted)"
+	}
 	if e.ChangeID != "" {
 		title = string(e.ChangeID) + " " + title
 	}
@@ -225,18 +234,18 @@ func evidenceSections(rec *Record) []section {
 			out = append(out, s)
 		}
 	}
-	if len(e.Nodes) > 1 {
-		add(section{title: "Summary", list: e.Reading})
-	}
 	for i := range e.Nodes {
 		n := &e.Nodes[i]
 		of := ""
-		if len(e.Nodes) > 1 || n.Node != "" {
+		if n.Node != "" {
 			of = " on node " + string(n.Node)
 		}
-		add(section{title: "Before and after" + of + ": " + verdictWords(n), table: momentTable(rec, n)})
-		add(section{title: "Observed" + of, list: n.Observed})
-		add(section{title: "Reads as" + of, list: n.Reading})
+		verdict := ""
+		if len(e.Nodes) > 1 {
+			verdict = ": " + verdictWords(n)
+		}
+		add(section{title: "Observed" + of, table: momentTable(rec, n)})
+		add(section{title: "Reads as" + of + verdict, list: n.Reading})
 		add(section{title: "Next" + of, list: n.Next})
 	}
 	add(section{title: "What else changed", list: alsoLines(e)})
@@ -301,11 +310,11 @@ func momentTable(rec *Record, n *EvidenceNode) [][]string {
 		}
 	}
 	row("request", func(r *Request, _ *MomentState) string { return tupleText(r) })
-	row("first packet (UTC)", func(r *Request, _ *MomentState) string { return utcText(r.First) })
+	row("first packet", func(r *Request, _ *MomentState) string { return utcText(r.First) })
 	row("client", func(r *Request, _ *MomentState) string { return roleText(&r.Client) })
-	row("source as it left", func(r *Request, _ *MomentState) string { return leftWords(r) + ": " + r.Source })
+	row("left as", func(r *Request, _ *MomentState) string { return leftWords(r) + ": " + r.Source })
 	row("carried by", func(r *Request, _ *MomentState) string { return basisText(r) })
-	row("source at far side", func(r *Request, _ *MomentState) string {
+	row("at far side", func(r *Request, _ *MomentState) string {
 		if r.Far == nil {
 			return ""
 		}
@@ -320,7 +329,7 @@ func momentTable(rec *Record, n *EvidenceNode) [][]string {
 	})
 	row("stopped at", func(r *Request, _ *MomentState) string { return r.StoppedAt })
 	row("frames", func(r *Request, _ *MomentState) string { return citedFrames(rec, r) })
-	row("requests counted", func(_ *Request, m *MomentState) string {
+	row("requests", func(_ *Request, m *MomentState) string {
 		s := number(m.Counted)
 		if m.LeftOut > 0 {
 			s += ", and " + count(m.LeftOut, "older connection") + " left out"
@@ -384,7 +393,10 @@ func citedFrames(rec *Record, r *Request) string {
 			break
 		}
 		if f.Capture != last && f.Capture >= 0 && f.Capture < len(rec.Captures) {
-			parts = append(parts, baseName(rec.Captures[f.Capture].File)+":")
+			if last >= 0 {
+				parts[len(parts)-1] += ";"
+			}
+			parts = append(parts, captureFileName(&rec.Captures[f.Capture])+":")
 			last = f.Capture
 		}
 		parts = append(parts, fmt.Sprintf("%d", f.Frame))
@@ -417,7 +429,7 @@ func rulesSection(r *RulesChange) section {
 	if r == nil {
 		return section{}
 	}
-	s := section{title: "nat rules: " + rulesWords(r), list: []string{"before: " + r.Before + ", after: " + r.After}}
+	s := section{title: "nat rules: " + rulesWords(r), list: []string{rulesFileWords("before", &r.Before), rulesFileWords("after", &r.After)}}
 	for _, d := range []struct {
 		sign  string
 		rules []string
@@ -429,6 +441,14 @@ func rulesSection(r *RulesChange) section {
 			}
 			s.code = append(s.code, d.sign+line)
 		}
+	}
+	return s
+}
+
+func rulesFileWords(moment string, f *RulesFile) string {
+	s := moment + " " + baseName(f.File) + " sha256 " + f.SHA256
+	if f.Saved != "" {
+		s += ", made " + string(f.Saved) + " by the node's clock"
 	}
 	return s
 }
@@ -473,11 +493,7 @@ func captureTable(rec *Record) [][]string {
 				window = utcText(c.Window.From) + " to " + strings.TrimPrefix(utcText(c.Window.To), day)
 			}
 		}
-		name := baseName(c.File)
-		if c.Label != "" {
-			name = string(c.Label) + "=" + name
-		}
-		table = append(table, []string{name, momentOf(rec.Evidence, i) + ", " + c.Side, window, packets, filter, dropped})
+		table = append(table, []string{captureFileName(c), momentOf(rec.Evidence, i) + ", " + c.Side, window, packets, filter, dropped})
 	}
 	return table
 }
@@ -502,7 +518,7 @@ func digestLines(rec *Record) []string {
 	var out []string
 	for i := range rec.Captures {
 		c := &rec.Captures[i]
-		name := momentOf(rec.Evidence, i) + " " + baseName(c.File)
+		name := momentOf(rec.Evidence, i) + " " + captureFileName(c)
 		out = append(out, name+" sha256 "+cmp.Or(string(c.SHA256), "not recorded"))
 		for _, n := range c.Notes {
 			out = append(out, name+": "+n)
@@ -517,7 +533,7 @@ func givenLines(rec *Record) []string {
 		out = append(out, g.Flag+" "+g.Value)
 	}
 	if e := rec.Evidence; e.ChangedAt.Known() {
-		out = append(out, "--changed-at "+utcText(e.ChangedAt)+": each capture counts on its side of it")
+		out = append(out, "--changed-at "+e.ChangedAt.In(time.UTC).Format(time.RFC3339Nano)+": each capture counts on its side of it")
 	}
 	return out
 }

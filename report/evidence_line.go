@@ -24,6 +24,12 @@ func evidenceLine(rec *Record) string {
 	if e.ChangeID != "" {
 		head = append(head, string(e.ChangeID))
 	}
+	if e.Redacted {
+		tail = append(tail, "redacted: names and addresses are pseudonyms")
+	}
+	if e.ChangedAt.Known() {
+		tail = append(tail, "changed at "+stamp(e.ChangedAt)+" (stated)")
+	}
 	if n := len(e.AlsoChanged); n > 0 {
 		s := serverWords(&e.AlsoChanged[0])
 		if n > 1 {
@@ -35,9 +41,6 @@ func evidenceLine(rec *Record) string {
 	}
 	if e.Rules != nil {
 		tail = append(tail, "nat rules: "+rulesWords(e.Rules))
-	}
-	if e.RolledBack != "" {
-		tail = append(tail, "rollback equals before: "+string(e.RolledBack))
 	}
 	if s := strings.Join(e.NotCovered, "; "); s != "" {
 		if len(s) > maxNotCovered {
@@ -64,13 +67,13 @@ func evidenceLine(rec *Record) string {
 		if len(e.Nodes) == 1 {
 			parts = append(parts, tail...)
 		} else {
-			parts = append(parts, "srcproof "+rec.Tool.Version)
+			parts = append(parts, "what else changed and what is not covered: line of all "+number(uint64(len(e.Nodes)))+" nodes", "srcproof "+rec.Tool.Version)
 		}
 		lines = append(lines, joinParts(parts))
 	}
 	if len(e.Nodes) > 1 {
 		parts := append([]string{}, head...)
-		parts = append(parts, count(uint64(len(e.Nodes)), "node"), e.Verdict, e.Request, "reads: "+strings.Join(e.Reading, "; "))
+		parts = append(parts, count(uint64(len(e.Nodes)), "node"), strings.Join(e.Reading, ", "), e.Request)
 		lines = append(lines, joinParts(append(parts, tail...)))
 	}
 	return strings.Join(lines, "\n")
@@ -84,12 +87,21 @@ func joinParts(parts []string) string {
 	return strings.Join(parts, " | ")
 }
 
-// verdictWords is a node's verdict, with the reason's code where it is inconclusive.
+// verdictWords is a node's verdict, with the reason's code where it is inconclusive, and what the rollback gave back.
 func verdictWords(n *EvidenceNode) string {
+	s := n.Verdict
 	if n.Reason != "" {
-		return n.Verdict + " (" + string(n.Reason) + ")"
+		s += " (" + string(n.Reason) + ")"
 	}
-	return n.Verdict
+	switch n.RolledBack {
+	case "yes":
+		s += ", rollback as before"
+	case "no":
+		s += ", rollback NOT as before"
+	case "unknown":
+		s += ", rollback not known"
+	}
+	return s
 }
 
 // requestWords names the request as it is before and after: the Pod by its name if it has one, else by its address.
@@ -116,7 +128,10 @@ func requestWords(rec *Record, n *EvidenceNode) string {
 	if proto == "" {
 		return rec.Evidence.Request
 	}
-	return proto + " " + strings.Join(pods, " (before), ") + " > " + server
+	if len(pods) == 2 {
+		pods[0], pods[1] = pods[0]+" before,", pods[1]+" after"
+	}
+	return proto + " " + strings.Join(pods, " ") + " > " + server
 }
 
 func endpointText(e *Endpoint) string { return addrPort(e.Addr, e.Port) }
@@ -147,7 +162,7 @@ func momentParts(rec *Record, n *EvidenceNode) []string {
 		}
 		s := m.word + " "
 		if r.First.Known() {
-			s += r.First.In(time.UTC).Format("2006-01-02T15:04:05Z") + " "
+			s += stamp(r.First) + " "
 		}
 		if r.Source != "not-sent" && r.Source != "local" {
 			s += "source "
@@ -158,11 +173,19 @@ func momentParts(rec *Record, n *EvidenceNode) []string {
 		}
 		if n := m.state.Counted; n > 1 {
 			s += ", 1 of " + count(n, "request")
+			if m.state.Otherwise == 0 {
+				s += ", all alike"
+			} else {
+				s += ", " + number(m.state.Otherwise) + " otherwise"
+			}
 		}
 		parts = append(parts, s+" "+citation(rec, m.state))
 	}
 	return parts
 }
+
+// stamp writes a time to the millisecond.
+func stamp(t Time) string { return t.In(time.UTC).Format("2006-01-02T15:04:05.000Z") }
 
 // leftWords says as what a request left the node.
 func leftWords(r *Request) string {
@@ -199,8 +222,12 @@ func endedWords(r *Request) string {
 		s += ", no data answered"
 	case r.ICMP != nil:
 		s += " (ICMP " + r.ICMP.Text + " from " + r.ICMP.From + ")"
-	case r.Outcome == "request-only" && r.Proto == "tcp":
+	case r.Outcome == "request-only" && r.unanswered() && r.Proto == "tcp":
 		s += ", " + number(r.RequestsSent) + " SYN, " + count(r.RepliesSeen, "reply")
+	case r.Outcome == "request-only" && r.unanswered():
+		s += ", " + number(r.RequestsSent) + " sent, " + number(r.RepliesSeen) + " back"
+	case r.Outcome == "request-only":
+		s += ", " + number(r.RequestsSent) + " sent, no reply captured (whether one came is not known)"
 	default:
 		s += ", " + number(r.RequestsSent) + " sent, " + number(r.RepliesSeen) + " back"
 	}
@@ -226,7 +253,15 @@ func citation(rec *Record, m *MomentState) string {
 	if c.SHA256 == "" {
 		digest = "no digest"
 	}
-	return "[" + baseName(c.File) + "#" + strconv.FormatUint(m.Frame.Frame, 10) + " " + digest + "]"
+	return "[" + captureFileName(c) + "#" + strconv.FormatUint(m.Frame.Frame, 10) + " " + digest + "]"
+}
+
+// captureFileName names a capture for a reader: LABEL=FILE as it was given, without folders.
+func captureFileName(c *Capture) string {
+	if c.Label != "" {
+		return string(c.Label) + "=" + baseName(c.File)
+	}
+	return baseName(c.File)
 }
 
 // baseName is a file's name without its folders: the digest tells which file it is.

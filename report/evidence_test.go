@@ -145,7 +145,7 @@ func TestEvidenceHostile(t *testing.T) {
 	}
 	rec := proved(t, was, now, EvidenceOptions{
 		Which: webSelector(t), ChangeID: evil, Note: evil, Facts: facts(t),
-		Rules: &RulesChange{Before: evil, After: evil, Removed: []string{"-A X ```` " + evil}, Added: []string{evil}},
+		Rules: &RulesChange{Before: RulesFile{File: evil, Saved: evil}, After: RulesFile{File: evil}, Removed: []string{"-A X ```` " + evil}, Added: []string{evil}},
 	})
 	var line, text, markdown bytes.Buffer
 	if err := WriteEvidenceLine(&line, rec); err != nil {

@@ -203,6 +203,14 @@ func (e *encoder) intIf(v *int64) {
 	e.int(*v)
 }
 
+func (e *encoder) boolIf(v *bool) {
+	if v == nil {
+		e.null()
+		return
+	}
+	e.bool(*v)
+}
+
 func uintIf[T uint8 | uint16 | uint32 | uint64](e *encoder, v *T) {
 	if v == nil {
 		e.null()
@@ -561,6 +569,8 @@ func (e *encoder) requestFields(r *Request) {
 	e.maybe(r.History)
 	e.key("completed")
 	e.bool(r.Completed)
+	e.key("unanswered")
+	e.boolIf(r.Unanswered)
 	e.key("stopped_at")
 	e.str(r.StoppedAt)
 	e.key("unknown")

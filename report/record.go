@@ -137,6 +137,7 @@ type Request struct {
 	ConnState       Maybe     `json:"conn_state"`
 	History         Maybe     `json:"history"`
 	Completed       bool      `json:"completed"`
+	Unanswered      *bool     `json:"unanswered"` // of request-only: no reply came, and not only none was captured; else absent
 	StoppedAt       string    `json:"stopped_at"`
 	Unknown         []Unknown `json:"unknown"`
 	Reasons         []string  `json:"reasons"`

@@ -15,6 +15,25 @@ import (
 // the same pseudonyms, and none of them tells what it stands for. Digests, times, ports and frame numbers stay: with the
 // captures at hand the record can be made and redacted again. It returns the original of each pseudonym.
 func Redact(rec *Record) map[string]string {
+	for i := range rec.Captures { // folders may be named after people and projects
+		rec.Captures[i].File = baseName(rec.Captures[i].File)
+	}
+	for i, a := range rec.Tool.Args {
+		if !strings.Contains(a, " ") && strings.ContainsAny(a, `/\`) {
+			if _, err := netip.ParsePrefix(a); err != nil {
+				label, file, ok := strings.Cut(a, "=")
+				if !ok {
+					label, file = "", a
+				} else {
+					label += "="
+				}
+				rec.Tool.Args[i] = label + baseName(file)
+			}
+		}
+	}
+	if rules := rec.Evidence.Rules; rules != nil {
+		rules.Before.File, rules.After.File = baseName(rules.Before.File), baseName(rules.After.File)
+	}
 	r := redactor{pseudonym: make(map[string]string), original: make(map[string]string), count: make(map[string]int)}
 	r.collect(rec)
 	r.walk(reflect.ValueOf(rec).Elem())

@@ -13,7 +13,7 @@ import (
 // stay behind. It errs on an address, a time or a word that no record has: the file was written by something else.
 func (r *Request) restore() (*analyze.Request, error) {
 	q := &analyze.Request{
-		Completed: r.Completed, First: r.First.nanoseconds(), Last: r.Last.nanoseconds(), Handshake: -1,
+		Completed: r.Completed, Unanswered: r.unanswered(), First: r.First.nanoseconds(), Last: r.Last.nanoseconds(), Handshake: -1,
 		RequestsSent: r.RequestsSent, RepliesSeen: r.RepliesSeen, Retransmissions: r.Retransmissions,
 		ConnState: string(r.ConnState), History: string(r.History),
 	}
@@ -80,6 +80,8 @@ func (r *Request) restore() (*analyze.Request, error) {
 	}
 	return q, err
 }
+
+func (r *Request) unanswered() bool { return r.Unanswered != nil && *r.Unanswered }
 
 func (e *Endpoint) restore() (analyze.Endpoint, error) {
 	a, err := netip.ParseAddr(e.Addr)

@@ -50,7 +50,7 @@ func TestReadNATRules(t *testing.T) {
 		switch {
 		case tt.want == nil && (err == nil || !strings.Contains(err.Error(), tt.says)):
 			t.Errorf("%s: %v, %v", tt.name, got, err)
-		case tt.want != nil && (err != nil || !slices.Equal(got, tt.want)):
+		case tt.want != nil && (err != nil || !slices.Equal(got.Lines, tt.want)):
 			t.Errorf("%s: %q, %v", tt.name, got, err)
 		}
 	}
@@ -68,6 +68,12 @@ func TestNATDiff(t *testing.T) {
 			t.Fatal(err)
 		}
 		return r
+	}
+	if got := a.Saved.Format("2006-01-02 15:04:05"); got != "2026-11-30 11:47:06" {
+		t.Errorf("made at %s", got)
+	}
+	if r := edit("on Mon Nov 30 11:47:06 2026", "on a Monday"); !r.Saved.IsZero() {
+		t.Errorf("made at %v", r.Saved)
 	}
 	rule, other := "-A IP-MASQ -d 10.0.0.0/8 -j RETURN", "-A IP-MASQ -d 10.9.0.0/16 -j RETURN"
 	for _, tt := range []struct {
@@ -109,10 +115,10 @@ func TestReadNATRulesOfCases(t *testing.T) {
 		}
 		rules, err := ReadNATRules(text)
 		switch {
-		case err == nil && len(rules) > 0:
+		case err == nil && len(rules.Lines) > 0:
 			read++
 		case err == nil || !strings.Contains(err.Error(), "line ") && !strings.Contains(err.Error(), "no nat table"):
-			t.Errorf("%s: %d rules, %v", filepath.Base(name), len(rules), err)
+			t.Errorf("%s: %d rules, %v", filepath.Base(name), len(rules.Lines), err)
 		default:
 			t.Logf("%s: %v", filepath.Base(name), err)
 		}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +30,7 @@ type evidenceFlags struct {
 	redact                                       bool
 	redactMap, check                             once
 	format                                       once
+	typedID, typedNote                           bool // they were typed, and not taken from a record
 }
 
 // evidenceOptions are what srcproof evidence works with: everything that was typed, checked.
@@ -62,16 +65,23 @@ FILE is what srcproof analyze takes, or the JSON that analyze or compare printed
 so that packets need not leave the node. A flag names one FILE; LABEL=FILE names the node that it is
 of. One capture that spans the change is named with --before alone, and --changed-at parts it.
 
+Start each capture on the node, then make a new request (a ConfigMap takes about 2 minutes to reach
+the rules):  tcpdump -ni any -w before.pcap 'host 10.20.0.10 or icmp'
+
 The request is the same if protocol, destination and port are, and the client's Pod: by name if
 --cluster knows it, else by the range that --request names. Only requests that begin while the
 capture runs count: a connection that is open when the rules change keeps its old translation.
 
+The verdict is changed-as-intended, changed, changed-not-completed, unchanged, changed-unexpectedly
+or inconclusive; srcproof explain VERDICT says more. Keep the JSON (-o json) with the captures: that
+is what --check reads.
+
 Exit codes:
-  0  the source changed, as --intent says if given, and the request completed
-  1  unchanged, changed otherwise, or not completed; with --rollback: not as before; with --check:
-     not the same record
-  2  bad usage, or input that could not be read or is damaged
-  3  these captures cannot tell, or do not hold the request`,
+  0  changed-as-intended, or changed where no --intent is given
+  1  changed-not-completed, unchanged, changed-unexpectedly; with --rollback: not as before; with
+     --check: not the same record
+  2  bad usage, or input that could not be read or is damaged (then the line says inconclusive)
+  3  inconclusive: these captures cannot tell, or do not hold the request`,
 		Example: `  srcproof evidence --before before.pcap --after after.pcap --pod-cidr 172.16.0.0/16 \
       --node-ip 10.10.0.3 --request 'tcp 172.16.0.0/16 > 10.20.0.10:80' --intent snat
   srcproof evidence --before a=a1.pcap --before b=b1.pcap --after a=a2.pcap --after b=b2.pcap \
@@ -111,7 +121,7 @@ func (f *evidenceFlags) add(cmd *cobra.Command) {
 	f.facts.add(cmd)
 
 	fs = newFlags()
-	fs.Var(&f.request, "request", "the `REQUEST` that is proved: 'tcp 172.16.0.0/16 > 10.20.0.10:80';\nnot needed where only one of a Pod is in all captures")
+	fs.Var(&f.request, "request", "the `REQUEST` to compare: 'tcp 172.16.0.0/16 > 10.20.0.10:80';\nnot needed if the captures hold only one of a Pod")
 	f.intent.words = []string{"snat", "keep"} // neither is the default: no intention is known
 	fs.Var(&f.intent, "intent", "`WHAT` the change was made for: snat (the node's address) or keep (the Pod's)")
 	addFlags(cmd, "What is asked", fs)
@@ -123,8 +133,8 @@ func (f *evidenceFlags) add(cmd *cobra.Command) {
 	fs.Var(&f.afterRules, "after-iptables", "`FILE` with what it printed after it; the difference goes into the record")
 	fs.Var(&f.changeID, "change-id", "`ID` of the change record, carried as it is")
 	fs.Var(&f.note, "note", "`TEXT` for the record, carried as it is")
-	fs.BoolVar(&f.redact, "redact", false, "put pseudonyms in place of all addresses, ranges and names")
-	fs.Var(&f.redactMap, "redact-map", "`FILE` that is made with what each pseudonym stands for; with --check,\nread")
+	fs.BoolVar(&f.redact, "redact", false, "put pseudonyms in place of addresses, ranges, and the names of\nPods, nodes and interfaces, in file names and --note too")
+	fs.Var(&f.redactMap, "redact-map", "`FILE` to make, with what each pseudonym stands for; --check reads\nit, and without it needs --request and the facts")
 	fs.Var(&f.check, "check", "`RECORD`, made with -o json: do these captures still give it?")
 	addFlags(cmd, "The record", fs)
 	for _, name := range []string{"change-id", "note"} {
@@ -141,6 +151,7 @@ func (f *evidenceFlags) add(cmd *cobra.Command) {
 // resolve checks everything that was typed before the first capture is read, and reports all that is wrong. What a record that
 // is checked says of itself stands in for what was not typed.
 func (f *evidenceFlags) resolve() (opt evidenceOptions, err error) {
+	f.typedID, f.typedNote = f.changeID.given, f.note.given
 	if f.check.given {
 		if opt.check, err = f.readRecord(); err != nil {
 			return opt, err
@@ -181,6 +192,10 @@ func (f *evidenceFlags) contradictions() error {
 	switch {
 	case f.redactMap.given && !f.redact:
 		return &usageError{what: "--redact-map without --redact: nothing is replaced", hint: "--redact --redact-map FILE"}
+	case f.check.given && (f.typedID || f.typedNote):
+		return &usageError{what: "--check with --change-id or --note: they are the record's, and no capture tells whether they are right"}
+	case f.captures.farFilter.given && len(f.beforeFar)+len(f.afterFar) == 0 && !f.check.given:
+		return &usageError{what: "--far-filter without a far capture", hint: "--before-far FILE and --after-far FILE name them"}
 	case f.check.given && f.format.given && f.format.value != "line":
 		return &usageError{what: "--check with -o " + f.format.value + ": a check says whether the record holds, and writes none"}
 	}
@@ -192,7 +207,7 @@ func (f *evidenceFlags) moments() ([]momentArgs, error) {
 	spans := f.changedAt.given && len(f.after)+len(f.afterFar) == 0
 	switch {
 	case len(f.before)+len(f.after)+len(f.rollback) == 0:
-		return nil, &usageError{what: "no captures named", hint: "srcproof evidence --before FILE --after FILE"}
+		return nil, &usageError{what: "no captures named", hint: "srcproof evidence --before FILE --after FILE, also with --check"}
 	case len(f.before) == 0:
 		return nil, &usageError{what: "no capture of before the change: --before FILE names it", hint: "without a before nothing shows that the change did it"}
 	case len(f.after) == 0 && !spans:
@@ -259,7 +274,23 @@ func (f *evidenceFlags) moments() ([]momentArgs, error) {
 		}
 		out = append(out, m)
 	}
+	if facts := f.factsTyped(); facts != "" && !slices.ContainsFunc(out, func(m momentArgs) bool { return len(m.captures[wire.SideNear])+len(m.captures[wire.SideFar]) > 0 }) {
+		errs = append(errs, &usageError{what: facts + " would change nothing: a saved result was judged by the facts that it was made with", hint: "give them to srcproof analyze or compare, when the result is made"})
+	}
 	return out, errors.Join(errs...)
+}
+
+// factsTyped names a flag of facts that is given, "" if none is.
+func (f *evidenceFlags) factsTyped() string {
+	for flag, given := range map[string]bool{
+		"--pod-cidr": len(f.facts.podCIDRs) > 0, "--service-cidr": len(f.facts.serviceCIDRs) > 0, "--node-cidr": len(f.facts.nodeCIDRs) > 0,
+		"--node-ip": len(f.facts.nodeIPs) > 0, "--links": f.facts.links.given,
+	} {
+		if given {
+			return flag
+		}
+	}
+	return ""
 }
 
 // parseChangedAt reads an RFC 3339 time, in nanoseconds since 1970.
@@ -288,6 +319,7 @@ func readRules(before, after once) (*report.RulesChange, error) {
 		return nil, &usageError{what: "--after-iptables without --before-iptables", hint: "a difference needs both"}
 	}
 	var rules [2]cluster.NATRules
+	var files [2]report.RulesFile
 	var errs [2]error
 	for i, f := range []struct {
 		flag string
@@ -301,13 +333,23 @@ func readRules(before, after once) (*report.RulesChange, error) {
 		if rules[i], err = cluster.ReadNATRules(text); err != nil {
 			errs[i] = fmt.Errorf("%s %s: %w", f.flag, f.path, err)
 		}
+		files[i] = report.RulesFile{File: f.path, SHA256: fmt.Sprintf("%x", sha256.Sum256(text))}
+		if at := rules[i].Saved; !at.IsZero() {
+			files[i].Saved = report.Maybe(at.Format(time.DateTime))
+		}
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
+	if b, a := rules[0].Saved, rules[1].Saved; !b.IsZero() && !a.IsZero() && a.Before(b) {
+		return nil, &usageError{
+			what: fmt.Sprintf("%s was made at %s, before %s, which is named as of before the change", after.value, a.Format(time.TimeOnly), before.value),
+			hint: "are --before-iptables and --after-iptables exchanged?",
+		}
+	}
 	d := rules[0].Diff(rules[1])
 	return &report.RulesChange{
-		Before: before.value, After: after.value, Same: d.Same(), Moved: d.Moved,
+		Before: files[0], After: files[1], Same: d.Same(), Moved: d.Moved,
 		Removed: append([]string{}, d.Removed...), Added: append([]string{}, d.Added...),
 	}, nil
 }
@@ -327,6 +369,9 @@ func runEvidence(ctx context.Context, std *stdio, opt evidenceOptions) error {
 			}
 		}
 		m, damaged, err := opt.moments[i].read(ctx, std, opt.facts, o, tool)
+		if err == nil {
+			err = o.part.nothingIn(m)
+		}
 		if err != nil {
 			return errors.Join(append(damage, damaged, err)...)
 		}
@@ -339,6 +384,9 @@ func runEvidence(ctx context.Context, std *stdio, opt evidenceOptions) error {
 	}
 	if opt.redact || opt.check != nil && opt.check.record.Evidence.Redacted {
 		original := report.Redact(rec)
+		if opt.check == nil && (rec.Evidence.Note != "" || rec.Evidence.ChangeID != "") {
+			std.say("only addresses and known names are replaced in --change-id and --note: read them before they go out")
+		}
 		if opt.redactMap != "" && opt.check == nil {
 			if err := writeRedactMap(opt.redactMap, original); err != nil {
 				return err
@@ -357,7 +405,13 @@ func verdictOf(rec *report.Record, state analyze.State, format string) error {
 		return nil
 	}
 	e := rec.Evidence
-	v := &evidenceVerdict{state: state, text: e.Verdict + ": " + strings.Join(e.Reading, "; ")}
+	v := &evidenceVerdict{state: state, text: strings.Join(e.Reading, "; ")}
+	if len(e.Nodes) == 1 {
+		v.text = e.Verdict + ": " + v.text
+	}
+	if e.RolledBack == "no" {
+		v.text = "the rollback is not as before; " + v.text
+	}
 	if format != "line" {
 		return v
 	}
@@ -398,6 +452,34 @@ func (m *momentArgs) read(ctx context.Context, std *stdio, facts *cluster.Facts,
 		out.Records = append(out.Records, rec)
 	}
 	return out, damaged, nil
+}
+
+// nothingIn says that --changed-at lies outside of a moment's captures: no packet of any is on the part's side.
+func (p part) nothingIn(m report.Moment) error {
+	if p.isAll() {
+		return nil
+	}
+	for _, rec := range m.Records {
+		for i := range rec.Captures {
+			if rec.Captures[i].Window.From.Known() {
+				return nil
+			}
+		}
+	}
+	side, when := "before", p.until
+	if p.from != 0 {
+		side, when = "after", p.from
+	}
+	var names []string
+	for _, rec := range m.Records {
+		for i := range rec.Captures {
+			names = append(names, rec.Captures[i].File)
+		}
+	}
+	return &usageError{
+		what: fmt.Sprintf("no packet of %s lies %s --changed-at %s", strings.Join(names, ", "), side, time.Unix(0, when).UTC().Format(time.RFC3339Nano)),
+		hint: "is the time in the zone that it says? Z is UTC; " + program + " analyze shows when a capture ran",
+	}
 }
 
 func writeEvidence(std *stdio, rec *report.Record, format string) error {
@@ -545,7 +627,8 @@ func (s *savedEvidence) hold(std *stdio, now *report.Record) error {
 		if s.record.Evidence.Rules != nil && now.Evidence.Rules == nil {
 			also = "; not checked: the nat rules (--before-iptables, --after-iptables)"
 		}
-		_, err := fmt.Fprintf(std.out, "the same record: %s, from the same %d captures by SHA-256%s\n", report.Escape(now.Evidence.Verdict), len(now.Captures), also)
+		_, err := fmt.Fprintf(std.out, "the captures still give this record: %s, %d captures of the same SHA-256; change id and note are nothing that captures tell%s\n",
+			report.Escape(now.Evidence.Verdict), len(now.Captures), also)
 		return err
 	}
 	var b strings.Builder
@@ -554,5 +637,5 @@ func (s *savedEvidence) hold(std *stdio, now *report.Record) error {
 		b.WriteString("  " + report.Escape(d) + "\n")
 	}
 	_, err := io.WriteString(std.out, b.String())
-	return errors.Join(err, &evidenceVerdict{state: analyze.NotMet, text: fmt.Sprintf("%s does not hold: %d differences", s.file, len(differ))})
+	return errors.Join(err, &evidenceVerdict{state: analyze.NotMet, text: s.file + " does not hold: what differs stands above"})
 }

@@ -289,7 +289,11 @@ func TestLabEvidence(t *testing.T) {
 			if far {
 				moments = append(moments, "before-far", "after-far")
 			}
-			e := prove(t, 1, append(momentFlags(dir, moments...), "--far-filter", "", "--request", podRequest, "--intent", "snat")...).Evidence
+			args := append(momentFlags(dir, moments...), "--request", podRequest, "--intent", "snat")
+			if far {
+				args = append(args, "--far-filter", "")
+			}
+			e := prove(t, 1, args...).Evidence
 			if e.Verdict != "changed-not-completed" || e.After.SourceAddr != nodeIP || far && e.After.StoppedAt != "far" {
 				t.Errorf("far %v: verdict %s, after %+v", far, e.Verdict, e.After)
 			}

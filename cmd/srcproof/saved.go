@@ -73,7 +73,11 @@ func readRecordFile(flag, path string) (*report.Record, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	rec, err := report.Decode(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: save one with srcproof analyze or compare, -o json", name, err)
+		make := "srcproof analyze or compare, -o json (not jsonl)"
+		if flag != "" {
+			make = "srcproof evidence, -o json"
+		}
+		return nil, fmt.Errorf("%s: %w: make one with %s", name, err, make)
 	}
 	return rec, nil
 }

@@ -430,6 +430,9 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	if g := f.absent(&m); g != covered {
 		return g, "", f.settle(g, r)
 	}
+	if _, stated := f.filter(); !stated && !m.src.IsValid() && !p.otherSource && occurs[t.Src]&asSource == 0 {
+		return gapFilter, "", f.settle(gapFilter, r) // nothing shows that its source is not what the filter leaves out
+	}
 	return covered, how, ""
 }
 

@@ -315,3 +315,26 @@ func TestRegressFarHoldsNothingForThePod(t *testing.T) {
 		}
 	}
 }
+
+// A far capture that holds nothing of the node, and whose filter is not known: "not host NODE" looks the same. That the
+// request did not arrive was claimed where other clients' packets left nothing in common and both clocks agreed as they were.
+func TestRegressFarWithoutTheNode(t *testing.T) {
+	near := viaNode.near(answeredAt(61, opened(podEnds, 10, 1000))...)
+	var far many
+	for i, at := range []float64{2, 9, 20} {
+		far = append(far, atServer(answeredAt(64, opened(fmt.Sprintf("198.51.100.%d:%d > %s:9999", 7+i, 40_000+i, server), at, 50_000+uint32(i)*9000)[:1]))...)
+	}
+	far = append(far, atServer(answeredAt(64, opened("192.0.2.77:50000 > 198.51.100.77:8080", 5, 150_000)))...)
+	far = append(far, also(udp(back("198.51.100.7:1 > "+server+":53"), "x", at(6)), out("ens4")))
+	unknownFilter := about(func(r *recording) { r.summary.HasFilter = false })
+	res := pairOf(t, gke(t), PairOptions{}, []part{near, window(0, 30)}, []part{unknownFilter, far, window(0, 30)})
+	r := thePods(t, res, "the Pod's request")
+	if r.StoppedAt != StopUnknown {
+		t.Errorf("stopped at %s: %q, %+v", r.StoppedAt, r.Reasons, r.Unknown)
+	}
+	// With the filter known to be none it is claimed: the twin.
+	res = pairOf(t, gke(t), PairOptions{}, []part{near, window(0, 30)}, []part{far, window(0, 30)})
+	if r := thePods(t, res, "the Pod's request"); r.StoppedAt != StopBetween {
+		t.Errorf("without a filter: stopped at %s: %+v", r.StoppedAt, r.Unknown)
+	}
+}

@@ -152,8 +152,10 @@ type Seen struct {
 	Main   int   // the one to show: of those that carry the verdict, the one that decides it
 	Used   []int // those that carry the verdict
 	Open   []int // open before the capture began, or before the change: they keep an older translation, and are left out
-	Unsure []int // may have been open before: they can show that the source changed, and not that it did not
+	Unsure []int // of those: may have been open before: they can show that the source changed, and not that it did not
 	Doubt  []int // their source is not known
+
+	unsure map[int]bool
 }
 
 // DestinationChange is a destination whose requests from Pods changed their source class.

@@ -20,6 +20,10 @@ const (
 	doubtNotSent   = "not-sent-before"
 	doubtOtherPod  = "other-pod"
 	doubtOtherNode = "other-node"
+	doubtFacts     = "facts-differ"
+	doubtBackend   = "other-backend"
+	doubtAnswerer  = "answered-in-between"
+	doubtDelivery  = "answer-not-at-pod"
 )
 
 // judgement reaches the verdict of one node.
@@ -33,20 +37,14 @@ func (j *judgement) request(at Moment, i int) *Observation { return &j.m.in[at].
 // judge fills in the verdict, what was observed, and how it reads.
 func (j *judgement) judge() {
 	n := j.n
-	if j.settle(Before) && j.settle(After) {
+	before := j.settle(Before)
+	if before && j.settle(After) {
 		j.compare()
 	}
-	j.damaged()
-	rollback := n.At[Rollback]
-	switch {
-	case len(j.m.in) <= int(Rollback):
-	case n.Change == ChangeInconclusive && (n.At[Before] == nil || len(n.At[Before].Used) == 0):
-		n.RolledBack = Inconclusive // there is nothing to hold it against
-	case rollback == nil:
-		n.Reading = append(n.Reading, "rollback: no such request is in its capture")
-	default:
-		j.rollback()
+	if len(j.m.in) > int(Rollback) {
+		j.rollback(before)
 	}
+	j.damaged()
 	for at := range j.m.in {
 		if s := n.At[at]; s != nil && s.Main >= 0 {
 			n.Observed = append(n.Observed, Moment(at).String()+": "+j.observed(Moment(at)))
@@ -64,8 +62,8 @@ func (j *judgement) damaged() {
 			}
 		}
 	}
-	if len(names) > 0 && j.n.Change != ChangeInconclusive {
-		j.n.Reading, j.n.Next = nil, nil
+	if len(names) > 0 {
+		j.n.Reading, j.n.Next, j.n.RolledBack = nil, nil, Inconclusive
 		j.inconclusive(string(gapWhole), "not judged, as a change record rests on whole captures; damaged: "+firstFew(names, 3),
 			"copy the file again from where it was captured, or capture again")
 	}
@@ -79,8 +77,8 @@ func (j *judgement) inconclusive(code, text string, next ...string) bool {
 	return false
 }
 
-// settle decides which of a moment's requests carry its source, and tells whether they agree on one. What may have been
-// open before counts only where it agrees with the others.
+// settle decides which of a moment's requests carry its source, and tells whether they agree on one. What may have been open
+// before, and has the source of then, counts only where it agrees with the others.
 func (j *judgement) settle(at Moment) bool {
 	s := j.n.At[at]
 	server := j.m.goal.addr.String()
@@ -119,15 +117,39 @@ func (j *judgement) settle(at Moment) bool {
 			"start the capture first, then make a new request:", again)
 	}
 	if len(j.classes(at, s.Used)) > 1 {
-		sure := slices.DeleteFunc(slices.Clone(s.Used), func(i int) bool { return slices.Contains(s.Unsure, i) })
-		if len(j.classes(at, sure)) != 1 {
+		fresh := j.fresh(at)
+		if len(j.classes(at, fresh)) != 1 {
 			s.Main = s.Used[0]
 			return j.mixed(at)
 		}
-		s.Used = sure
+		s.Used = fresh
 	}
 	s.Main = s.Used[0]
 	return true
+}
+
+// fresh are those of Used that no translation of the moment before explains.
+func (j *judgement) fresh(at Moment) []int {
+	s := j.n.At[at]
+	if at == Before || j.n.At[at-1] == nil || j.n.At[at-1].Main < 0 {
+		return s.sure()
+	}
+	was := wireSourceOf(j.request(at-1, j.n.At[at-1].Main))
+	return slices.DeleteFunc(slices.Clone(s.Used), func(i int) bool { return s.unsure[i] && wireSourceOf(j.request(at, i)) == was })
+}
+
+// older are those that may have begun before and were not counted.
+func (s *Seen) older() []int {
+	used := make(map[int]bool, len(s.Used))
+	for _, i := range s.Used {
+		used[i] = true
+	}
+	return slices.DeleteFunc(slices.Clone(s.Unsure), func(i int) bool { return used[i] })
+}
+
+// sure are those of Used that began while their capture ran.
+func (s *Seen) sure() []int {
+	return slices.DeleteFunc(slices.Clone(s.Used), func(i int) bool { return s.unsure[i] })
 }
 
 // wireSource is what is compared of a request's source: its class, and the address where it is a stranger's.
@@ -178,8 +200,8 @@ func (j *judgement) compare() {
 	n := j.n
 	b, a := j.request(Before, n.At[Before].Main), j.request(After, n.At[After].Main)
 	from, to := wireSourceOf(b), wireSourceOf(a)
-	if text := j.otherPod(b, a); text != "" {
-		j.inconclusive(doubtOtherPod, text, "make the request from the same Pod before and after")
+	if code, text, next := j.incomparable(b, a, After); code != "" {
+		j.inconclusive(code, text, next)
 		return
 	}
 	switch {
@@ -207,17 +229,33 @@ func (j *judgement) compare() {
 	}
 }
 
-// otherPod says that before and after are of different Pods, "" if they may be of one.
-func (j *judgement) otherPod(b, a *Observation) string {
-	for at, o := range []*Observation{b, a} {
-		if o.Client.Role.Kind == cluster.RoleNode {
-			return fmt.Sprintf("%s: only the node's side is in the capture: which Pod stands behind %s does not show", Moment(at), o.Client.Addr)
+// incomparable says why the requests of two moments cannot be held against each other, "" if they can.
+func (j *judgement) incomparable(b, o *Observation, at Moment) (code, text, next string) {
+	for m, r := range map[Moment]*Observation{Before: b, at: o} {
+		if r.Client.Role.Kind == cluster.RoleNode {
+			return doubtOtherPod, fmt.Sprintf("%s: only the node's side is in the capture: which Pod stands behind %s does not show", m, r.Client.Addr),
+				"capture on all interfaces of the node: tcpdump -ni any"
 		}
 	}
-	if x, y := b.Client.Role.Name, a.Client.Role.Name; x != "" && y != "" && x != y {
-		return fmt.Sprintf("before it was Pod %s, after Pod %s: another Pod's request is another request", x, y)
+	if x, y := b.Client.Role.Name, o.Client.Role.Name; x != "" && y != "" && x != y {
+		return doubtOtherPod, fmt.Sprintf("before it was Pod %s, %s Pod %s: another Pod's request is another request", x, at, y), "make the request from the same Pod"
 	}
-	return ""
+	// The rules see a Service's address as what it became.
+	backend := func(r *Observation) (a wire.Addr) {
+		if r.Backend != nil {
+			a = r.Backend.Addr
+		}
+		return a
+	}
+	if x, y := backend(b), backend(o); x != y && x.IsValid() && y.IsValid() {
+		return doubtBackend, fmt.Sprintf("the Service's requests went to %s before and to %s %s, and the rules decide by that address", x, y, at),
+			"make a request that goes to one address: to the endpoint, not the Service"
+	}
+	if b.Egress != nil && o.Egress != nil && b.Egress.Addr == o.Egress.Addr && b.Source != o.Source && b.Source != NotSent && o.Source != NotSent {
+		return doubtFacts, fmt.Sprintf("both left as %s, which by the facts of before is %s and by those of %s %s", b.Egress.Addr, b.Source, at, o.Source),
+			"judge all captures by the same facts: give captures in place of saved results, or save them again"
+	}
+	return "", "", ""
 }
 
 // changed judges a source that changed to what is not against the intention: what counts now is that the requests complete.
@@ -256,6 +294,16 @@ func (j *judgement) changed(b, a *Observation) {
 		}
 		n.Reading = append(n.Reading, text)
 		j.whyNotCompleted(o)
+	case len(s.Doubt) > 0:
+		o := j.request(After, s.Doubt[0])
+		code, why := doubtSource, "the captures do not say why"
+		for _, u := range o.Unknown {
+			if u.Field == "source" {
+				code, why = u.Reason, u.Text
+			}
+		}
+		j.inconclusive(code, fmt.Sprintf("%s; but of %s after the change the source is not known, like %s: %s", became, plural(uint64(len(s.Doubt)), "further request"), o.Tuple, why),
+			"name one client with its port: --request 'tcp ADDRESS:PORT > SERVER:PORT'")
 	case len(doubt) > 0:
 		s.Main = doubt[0]
 		o := j.request(After, s.Main)
@@ -292,18 +340,21 @@ func (j *judgement) changed(b, a *Observation) {
 
 // completed tells whether a request completed: data or orderly close in both directions, or for datagrams an answer.
 func (j *judgement) completed(at Moment, o *Observation) State {
-	if o.Completed {
-		return Met
-	}
-	if code, _ := j.completionDoubt(at, o); code != "" {
+	switch code, _ := j.completionDoubt(at, o); {
+	case code != "":
 		return Inconclusive
+	case o.Completed:
+		return Met
 	}
 	return NotMet
 }
 
-// completionDoubt says why it is not known that a request did not complete, "" if it is known. What a reset or an ICMP error
-// answered did not complete, whatever else the capture lacks.
+// completionDoubt says why it is not known whether a request completed, "" if it is known. What a reset or an ICMP error answered
+// did not complete, whatever else the capture lacks.
 func (j *judgement) completionDoubt(at Moment, o *Observation) (code, text string) {
+	if o.Completed {
+		return doubtCompleted(o)
+	}
 	for _, u := range o.Unknown {
 		if u.Field == "outcome" {
 			return u.Reason, u.Text
@@ -328,6 +379,34 @@ func (j *judgement) completionDoubt(at Moment, o *Observation) (code, text strin
 		return "", ""
 	}
 	return string(gapFilter), "the capture does not hold both directions of it"
+}
+
+// doubtCompleted says why a request that looks completed may not be: something else than the far host answered it, or the answer
+// was seen at the node and not on its way to the Pod.
+func doubtCompleted(o *Observation) (code, text string) {
+	switch o.StoppedAt {
+	case StopBetween, StopFar, StopNodeIn, StopNodeOut, StopReturn:
+		return doubtAnswerer, "it was answered, and the captures show that it stopped at: " + o.StoppedAt.String()
+	case StopUnknown, StopNone:
+	}
+	if o.Tuple.Proto == wire.ProtoTCP || o.Tuple.Proto == wire.ProtoSCTP {
+		return "", "" // the client acknowledged
+	}
+	var pod, egress uint64
+	hasPod := false
+	for i := range o.Legs {
+		switch l := &o.Legs[i]; l.Kind {
+		case LegPod:
+			pod, hasPod = max(pod, l.Replies), true
+		case LegEgress:
+			egress = max(egress, l.Replies)
+		case LegFar, LegUnknown:
+		}
+	}
+	if hasPod && pod == 0 && egress > 0 {
+		return doubtDelivery, "the answer reached the node, and that it went on to the Pod is not in the capture"
+	}
+	return "", ""
 }
 
 // handshakeOnly is how long a capture must go on after a handshake, in nanoseconds, for it to count that no data came.
@@ -391,17 +470,16 @@ func (j *judgement) whyNotCompleted(o *Observation) {
 func (j *judgement) unchanged(b, a *Observation) {
 	n := j.n
 	s := n.At[After]
-	sure := slices.DeleteFunc(slices.Clone(s.Used), func(i int) bool { return slices.Contains(s.Unsure, i) })
+	sure := s.sure()
 	if len(sure) == 0 {
 		text := "a datagram exchange or ping that began before keeps the translation that it began with"
 		if a.Tuple.Proto == wire.ProtoTCP || a.Tuple.Proto == wire.ProtoSCTP {
 			text = "its first packet here may repeat one from before the capture, and a connection keeps the translation that it began with"
 		}
-		j.inconclusive(doubtUnsure, "after: the source is what it was, but that the request is a new one does not show: "+text,
-			fmt.Sprintf("start the capture, wait %s, then make a new request", waitFor(a.Tuple.Proto)))
+		j.inconclusive(doubtUnsure, "after: the source is what it was, but that the request is a new one does not show: "+text, waitFor(a.Tuple.Proto))
 		return
 	}
-	if !slices.Contains(sure, s.Main) {
+	if s.unsure[s.Main] {
 		s.Main = sure[0]
 	}
 	n.Change = Unchanged
@@ -446,15 +524,15 @@ func (j *judgement) unchanged(b, a *Observation) {
 // the kubelet has it, and resyncInterval (60 s unless set) until the agent reads it.
 const propagation = 120_000_000_000
 
-// waitFor says how long to wait before a request is certainly a new one.
+// waitFor says what to do for a request that is certainly a new one.
 func waitFor(p wire.Proto) string {
 	switch {
 	case p.IsICMP():
-		return seconds(mappingICMP)
+		return "start the capture, wait " + seconds(mappingICMP) + ", then begin to ping anew"
 	case p == wire.ProtoTCP || p == wire.ProtoSCTP:
-		return seconds(longestSYN)
+		return "let the capture hold a packet of the node's own some seconds before the new request: start it, ping the server from the node, wait 5 s, then make the request"
 	}
-	return seconds(mappingUDP)
+	return "start the capture, wait " + seconds(mappingUDP) + ", then make a new request"
 }
 
 // endOf is when a moment's last near capture ended; the earliest time if unknown.
@@ -479,48 +557,68 @@ func (j *judgement) rulesSay() []string {
 	return nil
 }
 
-// rollback tells whether the third state is the first again.
-func (j *judgement) rollback() {
+// rollback tells whether the third state is the first again. known is whether the first one is.
+func (j *judgement) rollback(known bool) {
 	n := j.n
-	before := n.At[Before]
-	code, change, reading, next := n.Code, n.Change, n.Reading, n.Next
-	ok := j.settle(Rollback)
-	said := n.Reading[len(reading):]
-	n.Code, n.Change, n.Next = code, change, next
-	if !ok {
-		n.RolledBack = Inconclusive
-		n.Reading = append(reading, said...)
+	code, change, next := n.Code, n.Change, n.Next
+	said := func(s State, text string) {
+		n.Code, n.Change, n.Next = code, change, next
+		n.RolledBack = s
+		n.Reading = append(n.Reading, "rollback: "+text)
+	}
+	reading := len(n.Reading)
+	if n.At[Rollback] == nil {
+		said(Inconclusive, "no such request is in its capture")
 		return
 	}
-	b, r := j.request(Before, before.Main), j.request(Rollback, n.At[Rollback].Main)
-	doubted := func(o *Observation) bool {
-		return slices.ContainsFunc(o.Unknown, func(u Unknown) bool { return u.Field == "outcome" })
+	if !j.settle(Rollback) {
+		why := n.Reading[len(n.Reading)-1]
+		n.Reading = n.Reading[:reading]
+		said(Inconclusive, strings.TrimPrefix(why, "rollback: "))
+		return
 	}
+	if !known {
+		said(Inconclusive, "there is no state before that it could be held against")
+		return
+	}
+	b, r := j.request(Before, n.At[Before].Main), j.request(Rollback, n.At[Rollback].Main)
+	if _, text, _ := j.incomparable(b, r, Rollback); text != "" {
+		said(Inconclusive, text)
+		return
+	}
+	was, is := j.endings(Before), j.endings(Rollback)
 	switch {
 	case wireSourceOf(b) != wireSourceOf(r):
-		n.RolledBack = NotMet
-		n.Reading = append(reading, fmt.Sprintf("rollback: not as before: the source was %s and is %s", b.Source, r.Source))
-	case doubted(b) || doubted(r):
-		n.RolledBack = Inconclusive
-		n.Reading = append(reading, "rollback: the source is as before; how the request ended is not known of both")
-	case b.Outcome != r.Outcome || b.Completed != r.Completed:
-		n.RolledBack = NotMet
-		n.Reading = append(reading, fmt.Sprintf("rollback: not as before: the source is as it was, and the request was %s and is %s", j.shortOf(b), j.shortOf(r)))
-	case len(n.At[Rollback].Unsure) == len(n.At[Rollback].Used) && wireSourceOf(r) == j.afterLeft():
-		n.RolledBack = Inconclusive
-		n.Reading = append(reading, "rollback: as before, but that its request is a new one does not show")
+		said(NotMet, fmt.Sprintf("not as before: the source was %s and is %s", b.Source, r.Source))
+	case len(n.At[Rollback].sure()) == 0:
+		said(Inconclusive, "the source is as before, and that its request is a new one does not show")
+	case len(was) == 1 && len(is) == 1 && was[0] == is[0] && was[0].known:
+		said(Met, "as before")
+	case len(was) == 1 && len(is) == 1 && was[0].known && is[0].known:
+		said(NotMet, fmt.Sprintf("not as before: the source is as it was, and the request was %s and is %s", j.shortOf(b), j.shortOf(r)))
 	default:
-		n.RolledBack = Met
-		n.Reading = append(reading, "rollback: as before")
+		said(Inconclusive, "the source is as before; how the requests ended is not known of all, or not the same of all")
 	}
 }
 
-// afterLeft is the source after the change, the zero value if it is not known.
-func (j *judgement) afterLeft() wireSource {
-	if a := j.n.At[After]; a != nil && len(a.Used) > 0 {
-		return wireSourceOf(j.request(After, a.Main))
+// ending is how a request ended.
+type ending struct {
+	outcome   Outcome
+	completed bool
+	known     bool
+}
+
+// endings are the different ends of a moment's requests.
+func (j *judgement) endings(at Moment) []ending {
+	var out []ending
+	for _, i := range j.n.At[at].Used {
+		o := j.request(at, i)
+		code, _ := j.completionDoubt(at, o)
+		if e := (ending{o.Outcome, o.Completed, code == ""}); !slices.Contains(out, e) {
+			out = append(out, e)
+		}
 	}
-	return wireSource{}
+	return out
 }
 
 // observed says what a moment's request did.

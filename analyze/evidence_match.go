@@ -18,10 +18,22 @@ type matcher struct {
 	goal   goal              // the one that is meant
 	client string            // address or range of its clients, as --request takes it
 	ids    []map[string]bool // of each moment's requests
+	served map[served]bool   // of before: who was answered there
+}
+
+// served is a source whose requests are answered by a server: nobody has to repeat an opening there.
+type served struct {
+	goal   goal
+	source Source
 }
 
 func newMatcher(in []MomentInput, opt EvidenceOptions) *matcher {
-	m := &matcher{in: in, opt: opt, ids: make([]map[string]bool, len(in))}
+	m := &matcher{in: in, opt: opt, ids: make([]map[string]bool, len(in)), served: make(map[served]bool)}
+	for i := range in[Before].Requests {
+		if o := &in[Before].Requests[i]; o.Outcome == HandshakeCompleted || o.Outcome == HalfOpen || o.Outcome == Refused {
+			m.served[served{goalOf(&o.Request), o.Source}] = true
+		}
+	}
 	for at := range in {
 		m.ids[at] = make(map[string]bool, len(in[at].Requests))
 		for i := range in[at].Requests {
@@ -339,7 +351,7 @@ func (m *matcher) byNode() (map[string]*[moments]*Seen, error) {
 				out[node] = new([moments]*Seen)
 			}
 			if out[node][at] == nil {
-				out[node][at] = &Seen{Main: -1}
+				out[node][at] = &Seen{Main: -1, unsure: make(map[int]bool)}
 			}
 			m.sort(Moment(at), i, out[node][at])
 		}
@@ -359,15 +371,16 @@ func (m *matcher) sort(at Moment, i int, s *Seen) {
 	case openingElsewhere:
 		s.Open = append(s.Open, i)
 		return
-	case openingUnsure:
-		s.Unsure = append(s.Unsure, i)
-	case openingShown:
+	case openingUnsure, openingShown:
 	}
 	if o.Source == SourceUnknown || o.Source == SourceLocal {
 		s.Doubt = append(s.Doubt, i)
 		return
 	}
 	s.Used = append(s.Used, i)
+	if m.opening(at, o) == openingUnsure {
+		s.Unsure, s.unsure[i] = append(s.Unsure, i), true
+	}
 }
 
 // opening is whether a request began while its capture ran.
@@ -386,8 +399,6 @@ const (
 	mappingUDP  = 120_000_000_000
 	mappingICMP = 30_000_000_000
 	longestSYN  = 64_000_000_000
-	// firstSYN is the longest pause before the first repetition of a SYN: RFC 6298 section 2 says 1 s.
-	firstSYN = 1_500_000_000
 )
 
 // opening tells whether a request began while its capture ran: the kernel translates a connection as its rules were when it
@@ -404,15 +415,18 @@ func (m *matcher) opening(at Moment, o *Observation) opening {
 	case o.RequestsSent == 0:
 		return openingElsewhere
 	case o.Tuple.Proto == wire.ProtoTCP || o.Tuple.Proto == wire.ProtoSCTP:
-		return openingOf(o, quiet(longestSYN))
+		return openingOf(o, quiet, m.served[served{goalOf(&o.Request), o.Source}])
 	case o.Tuple.Proto.IsICMP() && quiet(mappingICMP), quiet(mappingUDP):
 		return openingShown
 	}
 	return openingUnsure
 }
 
-// openingOf looks for the opening of a connection; quiet is that a repetition of an earlier SYN would have been seen.
-func openingOf(o *Observation, quiet bool) opening {
+// openingOf looks for the opening of a connection. quiet tells whether the capture ran for so long before without a packet of it;
+// served is that requests of this source were answered before, so that none had to be repeated. The pauses between repetitions
+// never shrink (Linux makes the first ones alike: tcp_syn_linear_timeouts), so that before the first pause that is seen there
+// was none longer: half of it more is for the kernel's timers.
+func openingOf(o *Observation, quiet func(ns int64) bool, served bool) opening {
 	var first, second int64
 	n, leg := 0, LegUnknown
 	for i := range o.Frames {
@@ -434,9 +448,9 @@ func openingOf(o *Observation, quiet bool) opening {
 	switch {
 	case n == 0:
 		return openingElsewhere
-	case quiet, o.Outcome != RequestOnly && n == 1:
+	case quiet(longestSYN), n == 1 && served && o.Outcome != RequestOnly:
 		return openingShown
-	case n > 1 && first != wire.NoTime && second-first <= firstSYN:
+	case n > 1 && first != wire.NoTime && quiet((second-first)*3/2):
 		return openingShown
 	}
 	return openingUnsure
@@ -449,7 +463,7 @@ func (m *matcher) since(at Moment, o *Observation) int64 {
 		return wire.NoTime
 	}
 	c := &m.in[at].Captures[o.Capture]
-	from := c.From
+	from := m.begun(at, c, o.First)
 	for earlier := range at {
 		for _, e := range m.in[earlier].Captures {
 			if c.Split && e.Split && e.SHA256 != "" && e.SHA256 == c.SHA256 && e.From != wire.NoTime {
@@ -460,28 +474,66 @@ func (m *matcher) since(at Moment, o *Observation) int64 {
 	return from
 }
 
-// alsoChanged compares the source classes of all other destinations of Pods that are in both moments.
+// begun is when the file that holds a moment began, or the first of those that follow on one another without a gap: files of one
+// label are one capture, and between two of them nothing may have been watched.
+func (m *matcher) begun(at Moment, c *MomentCapture, when int64) int64 {
+	if when == wire.NoTime || c.From == wire.NoTime {
+		return c.From
+	}
+	var same []*MomentCapture
+	for i := range m.in[at].Captures {
+		if d := &m.in[at].Captures[i]; d.Side == c.Side && d.Label == c.Label && d.From != wire.NoTime && d.From <= when {
+			same = append(same, d)
+		}
+	}
+	slices.SortFunc(same, func(a, b *MomentCapture) int { return cmp.Compare(a.From, b.From) })
+	from := int64(wire.NoTime)
+	for _, d := range slices.Backward(same) {
+		if from != wire.NoTime && from-d.To > fileGap {
+			break
+		}
+		from = d.From
+	}
+	return from
+}
+
+// alsoChanged compares the source classes of all other destinations of Pods that are in both moments. What may be older than the
+// change shows that a class is another one, and not that it stayed.
 func (m *matcher) alsoChanged() (changed []DestinationChange, kept int) {
-	type counts [2][SourceLocal]int
-	seen := make(map[goal]*counts)
-	server := make(map[goal]Endpoint)
+	type place struct {
+		goal    goal
+		backend wire.Addr // what a Service's address became: the rules see that
+	}
+	type tally struct {
+		server Endpoint
+		counts [2][SourceLocal]int
+		shown  bool // after: one began while the capture ran
+	}
+	seen := make(map[place]*tally)
 	for at := range 2 {
 		for i := range m.in[at].Requests {
 			o := &m.in[at].Requests[i]
-			d := goalOf(&o.Request)
-			translation := o.Source == PodSourced || o.Source == NodeSNATed || o.Source == OtherSNATed
-			if d == m.goal || !translation || !o.nearLeg() || m.opening(Moment(at), o) == openingElsewhere {
+			p := place{goal: goalOf(&o.Request)}
+			if o.Backend != nil {
+				p.backend = o.Backend.Addr
+			}
+			if o.Source != PodSourced && o.Source != NodeSNATed && o.Source != OtherSNATed || p.goal == m.goal || !o.nearLeg() {
 				continue
 			}
-			if seen[d] == nil {
-				seen[d], server[d] = new(counts), o.Server
+			opening := m.opening(Moment(at), o)
+			if opening == openingElsewhere {
+				continue
 			}
-			seen[d][at][o.Source]++
+			if seen[p] == nil {
+				seen[p] = &tally{server: o.Server}
+			}
+			seen[p].counts[at][o.Source]++
+			seen[p].shown = seen[p].shown || at == int(After) && opening == openingShown
 		}
 	}
-	for d, n := range seen {
+	for p, n := range seen {
 		classes := func(at Moment) (out []ClassCount) {
-			for s, k := range n[at] {
+			for s, k := range n.counts[at] {
 				if k > 0 {
 					out = append(out, ClassCount{Source(s), k})
 				}
@@ -492,11 +544,11 @@ func (m *matcher) alsoChanged() (changed []DestinationChange, kept int) {
 		if len(before) == 0 || len(after) == 0 {
 			continue
 		}
-		if slices.EqualFunc(before, after, func(a, b ClassCount) bool { return a.Source == b.Source }) {
+		if !slices.EqualFunc(before, after, func(a, b ClassCount) bool { return a.Source == b.Source }) {
+			changed = append(changed, DestinationChange{Proto: p.goal.proto, Server: n.server, Counts: [2][]ClassCount{before, after}})
+		} else if n.shown {
 			kept++
-			continue
 		}
-		changed = append(changed, DestinationChange{Proto: d.proto, Server: server[d], Counts: [2][]ClassCount{before, after}})
 	}
 	slices.SortFunc(changed, func(a, b DestinationChange) int {
 		return goal{a.Proto, a.Server.Addr, a.Server.Port}.compare(goal{b.Proto, b.Server.Addr, b.Server.Port})
@@ -521,14 +573,31 @@ func (m *matcher) notCovered(ev *Evidence) []string {
 			if len(s.Open) > 0 {
 				out = append(out, fmt.Sprintf("%s%s: not counted, as it was open before and keeps an older translation: %s", Moment(at), name, m.tuples(Moment(at), s.Open)))
 			}
+			older := s.older()
+			if len(older) > 0 && len(s.Used) > 0 {
+				out = append(out, fmt.Sprintf("%s%s: not counted, as it may have begun before and has the source of then: %s", Moment(at), name, m.tuples(Moment(at), older)))
+			}
 			if s.Main >= 0 && len(s.Used) > 0 {
 				o := &m.in[at].Requests[s.Main]
-				if code, text := (&judgement{m: m}).completionDoubt(Moment(at), o); !o.Completed && code != "" && (Moment(at) != After || n.Change != ChangeInconclusive) {
+				if code, text := (&judgement{m: m}).completionDoubt(Moment(at), o); code != "" && (Moment(at) != After || n.Change != ChangeInconclusive) {
 					out = append(out, fmt.Sprintf("%s%s: how far the request got is not known (%s): %s", Moment(at), name, code, text))
 				}
 			}
 			if len(s.Doubt) > 0 && len(s.Used) > 0 {
 				out = append(out, fmt.Sprintf("%s%s: source not known: %s", Moment(at), name, m.tuples(Moment(at), s.Doubt)))
+			}
+		}
+	}
+	for i := range ev.Nodes {
+		n := &ev.Nodes[i]
+		if s := n.At[Before]; s != nil && len(s.Used) > 0 && len(s.Unsure) == len(s.Used) {
+			out = append(out, "before: that its request began under the rules of then does not show: it may be older than the capture")
+		}
+		for at := range m.in {
+			if s := n.At[at]; s != nil && s.Main >= 0 {
+				if o := &m.in[at].Requests[s.Main]; o.Source == NodeSNATed && o.Egress != nil && strings.HasPrefix(o.Egress.Role.Fact, "this capture: ") {
+					out = append(out, fmt.Sprintf("%s: that %s is an address of the node is learned from the capture (--node-ip states it)", Moment(at), o.Egress.Addr))
+				}
 			}
 		}
 	}

@@ -374,7 +374,7 @@ func TestEvidenceNodes(t *testing.T) {
 
 // The rollback is the first state again, or not.
 func TestEvidenceRollback(t *testing.T) {
-	was, now, back := podAsks(41000), podAsks(41001), podAsks(41002)
+	was, now, back, again := podAsks(41000), podAsks(41001), podAsks(41002), podAsks(41003)
 	before := momentOf(t, gke(t), capturedBy(window(0, 60), kept(was).carry(tries(was, 5, 6, 8)...), goesOn(60))...)
 	after := momentOf(t, gke(t), capturedBy(window(1000, 1060), masqueraded(now, node+":52000").carry(exchanged(now, 1005, 9000)...), goesOn(1060))...)
 	for _, tt := range []struct {
@@ -384,11 +384,14 @@ func TestEvidenceRollback(t *testing.T) {
 	}{
 		{"as before", kept(back).carry(tries(back, 2005, 2006, 2008)...), Met},
 		{"still translated", masqueraded(back, node+":52001").carry(exchanged(back, 2005, 19_000)...), NotMet},
-		{"the Pod's address, and now it is answered", kept(back).carry(exchanged(back, 2005, 19_000)...), NotMet},
+		{"the Pod's address, and now it is answered", kept(back).carry(exchanged(back, 2005, 19_000)...), Inconclusive}, // its SYN may be repeated
+		{"the Pod's address, and now it is answered, by a request that is new", kept(back).carry(exchanged(back, 2070, 19_000)...), NotMet},
+		{"one answered, one not", inOrder(kept(back).carry(tries(back, 2005, 2006, 2008)...), kept(again).carry(exchanged(again, 2070, 19_000)...)), Inconclusive},
+		{"another one of the Pod's is still translated", inOrder(kept(back).carry(tries(back, 2005, 2006, 2008)...), masqueraded(again, node+":52003").carry(exchanged(again, 2070, 19_000)...)), Inconclusive},
 		{"the connection of the change goes on", masqueraded(now, node+":52000").carry(data(now, 50, at(2001), seq(9500), acks(16_500)), dataBack(backOf(now), 50, at(2002), seq(16_500), acks(9550), ttl(60))), Inconclusive},
 	} {
 		t.Run(tt.sentence, func(t *testing.T) {
-			rollback := momentOf(t, gke(t), capturedBy(window(2000, 2060), tt.rollback, goesOn(2060))...)
+			rollback := momentOf(t, gke(t), capturedBy(window(2000, 2090), tt.rollback, goesOn(2090))...)
 			ev, err := NewEvidence([]MomentInput{before, after, rollback}, EvidenceOptions{Which: selectorOf(t, "tcp any > "+server), Intent: IntentSNAT})
 			if err != nil {
 				t.Fatal(err)

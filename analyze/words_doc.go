@@ -178,11 +178,15 @@ func Words() []WordDoc {
 		},
 		{
 			GroupReason, doubtUnsure, "The source is what it was, but the request may have begun before the change: a repeated SYN, a datagram exchange or a ping that goes on keeps its translation.",
-			"Start the capture and wait (64 s for TCP, 120 s for UDP, 30 s for ping) before a new request.",
+			"Start the capture some time before a new request (UDP 120 s, ping 30 s; TCP some seconds, with another packet at the capture's beginning).",
 		},
 		{GroupReason, doubtMixed, "The requests of one moment left with different sources.", "Say when the change was made, by the record of who made it: --changed-at. A time that is read off the captures would prove itself."},
 		{GroupReason, doubtNotSent, "Before the change the request never left the node, so there is no source to compare with.", ""},
 		{GroupReason, doubtOtherPod, "Before and after show another Pod's request, or only the node's side of it.", "Make the request from the same Pod, and capture on all interfaces of the node."},
+		{GroupReason, doubtFacts, "Before and after left with one address, and by the facts that each was judged with it is something else.", "Judge all captures by the same facts."},
+		{GroupReason, doubtBackend, "The Service's requests went to another endpoint after the change than before it, and the rules decide by the endpoint.", "Make a request that goes to one address."},
+		{GroupReason, doubtAnswerer, "The request was answered, and the captures show that it did not get through to the far host: something on the way answers in its place.", ""},
+		{GroupReason, doubtDelivery, "The answer reached the node, and that it went on to the Pod is not in the capture.", "Capture on all interfaces of the node."},
 		{GroupReason, doubtOtherNode, "Before and after were seen on different nodes: what changed on either does not show.", "Capture before and after on one node."},
 	}
 }

@@ -3,16 +3,21 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
+// maxDiffers is how many differences a check tells.
+const maxDiffers = 12
+
 // CheckEvidence holds a recorded evidence against one that was made again from captures. It returns what differs, a sentence
-// each; nothing if the captures still give the same record: the same files by their digests, and from them the same verdict.
+// each; nothing if the captures still give the same record: the same files by their digests, and from them every field that
+// follows from packets. The files may have other names and another order. The change's id and note, the rules where none are
+// given now, and what made the record are not the captures' to tell.
 func CheckEvidence(recorded, now *Record) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	a, b := recorded.Evidence, now.Evidence
 	for at, name := range []string{"before", "after", "rollback"} {
 		x, y := digestsOf(recorded, at), digestsOf(now, at)
 		for _, d := range x {
@@ -29,92 +34,216 @@ func CheckEvidence(recorded, now *Record) []string {
 			}
 		}
 	}
-	differ := func(what, x, y string) {
-		if x != y {
-			say("%s: recorded is %q, the captures give %q", what, x, y)
-		}
-	}
-	differ("verdict", a.Verdict, b.Verdict)
-	differ("request", a.Request, b.Request)
-	differ("intent", string(a.Intent), string(b.Intent))
-	differ("rollback equals before", string(a.RolledBack), string(b.RolledBack))
-	if len(a.Nodes) != len(b.Nodes) {
-		say("nodes: recorded are %d, the captures give %d", len(a.Nodes), len(b.Nodes))
-	} else {
-		for i := range a.Nodes {
-			x, y := &a.Nodes[i], &b.Nodes[i]
-			of := ""
-			if len(a.Nodes) > 1 {
-				of = "node " + string(x.Node) + ": "
-				differ("node", string(x.Node), string(y.Node))
-			}
-			differ(of+"verdict", verdictWords(x), verdictWords(y))
-			told := len(out)
-			for at, m := range [][2]*MomentState{{x.Before, y.Before}, {x.After, y.After}, {x.Rollback, y.Rollback}} {
-				out = append(out, momentDiffers(of+[]string{"before", "after", "rollback"}[at], m[0], m[1])...)
-			}
-			if told == len(out) { // else it follows from what differs
-				differ(of+"observed", strings.Join(x.Observed, "; "), strings.Join(y.Observed, "; "))
-			}
-		}
-	}
-	if !sameJSON(a.AlsoChanged, b.AlsoChanged) {
-		say("what else changed: recorded is %s; the captures give %s", alsoWords(a), alsoWords(b))
-	}
-	if a.Rules != nil && b.Rules != nil && (!slices.Equal(a.Rules.Removed, b.Rules.Removed) || !slices.Equal(a.Rules.Added, b.Rules.Added) || a.Rules.Same != b.Rules.Same) {
-		say("nat rules: the difference is not the recorded one")
-	}
 	// The line is what people copy: it must follow from the record's fields. Another version may word it differently.
-	if recorded.Tool.Version == now.Tool.Version && a.Line != evidenceLine(recorded) {
+	if recorded.Tool.Version == now.Tool.Version && recorded.Evidence.Line != evidenceLine(recorded) {
 		say("the record's line does not follow from its fields: one of them was edited")
 	}
-	return out
+	d := differ{names: renamed(recorded, now)}
+	d.walk("", checkable(recorded, recorded, now), checkable(now, recorded, now))
+	slices.SortStableFunc(d.out, func(a, b string) int { return differRank(a) - differRank(b) })
+	if len(d.out) > maxDiffers {
+		d.out = append(d.out[:maxDiffers], fmt.Sprintf("and %d more", len(d.out)-maxDiffers))
+	}
+	return append(out, d.out...)
 }
 
-// momentDiffers says in which fields one moment differs.
-func momentDiffers(of string, x, y *MomentState) []string {
-	switch {
-	case x == nil && y == nil:
-		return nil
-	case x == nil || y == nil:
-		return []string{of + ": the request is in one of the record and the captures only"}
-	}
-	var out []string
-	for _, f := range []struct {
-		name string
-		a, b any
-	}{
-		{"client", x.Client, y.Client},
-		{"source", x.Source, y.Source},
-		{"source address", x.SourceAddr, y.SourceAddr},
-		{"outcome", x.Outcome, y.Outcome},
-		{"completed", x.Completed, y.Completed},
-		{"stopped at", x.StoppedAt, y.StoppedAt},
-		{"requests counted", x.Counted, y.Counted},
-		{"older connections", x.LeftOut, y.LeftOut},
-		{"frame", x.Frame, y.Frame},
-	} {
-		if !sameJSON(f.a, f.b) {
-			a, _ := json.Marshal(f.a) // plain values: sameJSON has encoded them
-			b, _ := json.Marshal(f.b)
-			out = append(out, fmt.Sprintf("%s: %s: recorded is %.200s, the captures give %.200s", of, f.name, a, b))
+// differRank puts what a reader asks first in front.
+func differRank(s string) int {
+	for i, begin := range []string{"evidence.verdict", "evidence.rollback_equals", "evidence.request", "evidence.nodes", "evidence.", "requests"} {
+		if strings.HasPrefix(s, begin) {
+			return i
 		}
 	}
-	if out == nil && !sameJSON(x, y) {
-		out = append(out, of+": the requests are not those of the record")
+	return 6
+}
+
+// checkable is the part of a record that follows from the captures, as JSON in Go's form. Captures stand in the order that they
+// have in recorded.
+func checkable(rec, recorded, now *Record) map[string]any {
+	order := make([]int, len(rec.Captures)) // of the record's captures, by the place that they take
+	for i := range order {
+		order[i] = i
 	}
+	if rec == now && len(rec.Captures) == len(recorded.Captures) {
+		order = matching(recorded, now)
+	}
+	place := make([]int, len(order))
+	for to, from := range order {
+		place[from] = to
+	}
+	var tree map[string]any
+	text, err := json.Marshal(rec)
+	if err == nil {
+		err = json.Unmarshal(text, &tree)
+	}
+	if err != nil {
+		return nil
+	}
+	captures, _ := tree["captures"].([]any)
+	sorted := make([]any, len(captures))
+	for from, c := range captures {
+		if m, ok := c.(map[string]any); ok {
+			delete(m, "file")
+			if hasTwin(&rec.Captures[from], recorded, now) { // else its digest has told
+				sorted[place[from]] = m
+			}
+		}
+	}
+	evidence, _ := tree["evidence"].(map[string]any)
+	for _, k := range []string{"change_id", "note", "line", "redacted"} {
+		delete(evidence, k)
+	}
+	if recorded.Evidence.Rules == nil || now.Evidence.Rules == nil {
+		delete(evidence, "rules_change")
+		delete(evidence, "not_covered") // tells that there are none
+	} else if rules, ok := evidence["rules_change"].(map[string]any); ok {
+		for _, k := range []string{"before", "after"} {
+			if f, ok := rules[k].(map[string]any); ok {
+				delete(f, "file")
+			}
+		}
+	}
+	out := map[string]any{"captures": sorted, "requests": tree["requests"], "evidence": evidence}
+	renumber(out["requests"], place)
+	renumber(evidence, place)
 	return out
 }
 
-func alsoWords(e *Evidence) string {
-	var words []string
-	for i := range e.AlsoChanged {
-		words = append(words, serverWords(&e.AlsoChanged[i]))
+// hasTwin tells whether a capture is in both records.
+func hasTwin(c *Capture, records ...*Record) bool {
+	return !slices.ContainsFunc(records, func(r *Record) bool {
+		return !slices.ContainsFunc(r.Captures, func(d Capture) bool { return d.SHA256 == c.SHA256 && d.Side == c.Side })
+	})
+}
+
+// renumber puts the places of captures where their numbers stand.
+func renumber(v any, place []int) {
+	at := func(n any) any {
+		if f, ok := n.(float64); ok && f >= 0 && int(f) < len(place) {
+			return float64(place[int(f)])
+		}
+		return n
 	}
-	if len(words) == 0 {
-		return "nothing"
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			renumber(v[i], place)
+		}
+	case map[string]any:
+		for k := range v {
+			switch list, isList := v[k].([]any); {
+			case k == "capture":
+				v[k] = at(v[k])
+			case k == "captures" && isList:
+				for i := range list {
+					list[i] = at(list[i])
+				}
+				slices.SortFunc(list, func(a, b any) int {
+					x, _ := a.(float64)
+					y, _ := b.(float64)
+					return int(x - y)
+				})
+			default:
+				renumber(v[k], place)
+			}
+		}
 	}
-	return firstOf(words, 3)
+}
+
+// matching gives for each recorded capture the one of now that is of the same moment, side and digest.
+func matching(recorded, now *Record) []int {
+	order := make([]int, 0, len(now.Captures))
+	taken := make([]bool, len(now.Captures))
+	for i := range recorded.Captures {
+		r := &recorded.Captures[i]
+		for k := range now.Captures {
+			n := &now.Captures[k]
+			if !taken[k] && n.SHA256 == r.SHA256 && n.Side == r.Side && momentIndex(now.Evidence, k) == momentIndex(recorded.Evidence, i) {
+				order, taken[k] = append(order, k), true
+				break
+			}
+		}
+	}
+	for k := range taken { // without a twin: told by its digest
+		if !taken[k] {
+			order = append(order, k)
+		}
+	}
+	return order
+}
+
+// renamed maps names of the files of now to those of the record, for sentences that name them.
+func renamed(recorded, now *Record) *strings.Replacer {
+	var pairs []string
+	for i := range now.Captures {
+		for k := range recorded.Captures {
+			if n, r := &now.Captures[i], &recorded.Captures[k]; n.SHA256 != "" && n.SHA256 == r.SHA256 && n.File != r.File {
+				pairs = append(pairs, n.File, r.File)
+				break
+			}
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// differ gathers in which fields two trees differ.
+type differ struct {
+	names *strings.Replacer
+	out   []string
+}
+
+func (d *differ) walk(path string, a, b any) {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			break
+		}
+		keys := slices.Sorted(maps.Keys(x))
+		for k := range y {
+			if _, ok := x[k]; !ok {
+				keys = append(keys, k)
+			}
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			d.walk(strings.TrimPrefix(path+"."+k, "."), x[k], y[k])
+		}
+		return
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			break
+		}
+		for i := range x {
+			d.walk(fmt.Sprintf("%s[%d]", path, i), x[i], y[i])
+		}
+		return
+	case string:
+		if y, ok := b.(string); ok && (x == y || x == d.names.Replace(y)) {
+			return
+		}
+	default:
+		if a == b {
+			return
+		}
+	}
+	p, err := json.Marshal(a)
+	q, err2 := json.Marshal(b)
+	if err == nil && err2 == nil {
+		same := 0
+		for same < len(p) && same < len(q) && p[same] == q[same] {
+			same++
+		}
+		cut := func(b []byte) string { // where they begin to differ
+			s := string(b)
+			if from := same - 20; from > 0 {
+				s = "..." + s[from:]
+			}
+			return cutMiddle(s, 100)
+		}
+		d.out = append(d.out, fmt.Sprintf("%s: recorded is %s, the captures give %s", path, cut(p), cut(q)))
+	}
 }
 
 type digest struct{ file, sha256 string }
@@ -128,11 +257,4 @@ func digestsOf(rec *Record, at int) []digest {
 		}
 	}
 	return out
-}
-
-// sameJSON tells whether two parts of a record are written alike.
-func sameJSON(a, b any) bool {
-	x, err := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err == nil && err2 == nil && string(x) == string(y)
 }

@@ -254,6 +254,40 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// Labels that are words of the record, filters, and comments of rules: nothing of them stays, and nothing else is touched.
+func TestRedactAwkward(t *testing.T) {
+	for _, label := range []string{"alpha", "node", "pod", "tcp", "a", "10.10.0.3", "name"} {
+		was, now := before(t), after(t)
+		for _, res := range []*analyze.Result{was, now} {
+			res.Captures[0].File, res.Captures[0].Label = "/home/alice/"+label+".pcap", label
+			res.Captures[0].StatedFilter, res.Captures[0].HasStated = "net 172.16 or ether host 02:00:00:00:00:01", true
+		}
+		rec := proved(t, was, now, EvidenceOptions{
+			Which: webSelector(t), Intent: analyze.IntentSNAT, Facts: facts(t),
+			Rules: &RulesChange{Removed: []string{`-A X -m comment --comment "default/web:http \"x\"" -j Y`, "-A X -m comment --comment shop/db -j Z"}, Added: []string{}},
+		})
+		rec.Tool.Args = []string{"evidence", "--before", label + "=/home/alice/" + label + ".pcap", "--near-filter", "net 172.16 or ether host 02:00:00:00:00:01"}
+		Redact(rec)
+		var b bytes.Buffer
+		if err := WriteJSON(&b, rec); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteEvidenceMarkdown(&b, rec); err != nil {
+			t.Fatal(err)
+		}
+		if m := regexp.MustCompile(`alice|alpha|172\.16|02:00|default/web|shop/db|`+regexp.QuoteMeta(label)+`\.pcap|"label": "`+regexp.QuoteMeta(label)+`"`).FindAllString(b.String(), -1); m != nil {
+			t.Errorf("label %s: left in the record: %q", label, regexp.MustCompile(".{30}"+regexp.QuoteMeta(m[0])).FindAllString(b.String(), 3))
+		}
+		r := &rec.Requests[0]
+		if r.Client.Role != "pod" || r.Proto != "tcp" || rec.Captures[0].Side != "near" || rec.Evidence.Verdict != "changed-as-intended" {
+			t.Errorf("label %s: role %s, protocol %s, side %s, verdict %s", label, r.Client.Role, r.Proto, rec.Captures[0].Side, rec.Evidence.Verdict)
+		}
+		if !strings.Contains(rec.Evidence.Line, "| tcp Pod pod-1 > address-1:80 |") || !strings.Contains(rec.Evidence.Line, " before 2026-") {
+			t.Errorf("label %s: %s", label, rec.Evidence.Line)
+		}
+	}
+}
+
 // redactedSource gives a fresh result what TestRedact gave the first.
 func redactedSource(t *testing.T, fresh, like *analyze.Result) *analyze.Result {
 	t.Helper()
@@ -283,6 +317,12 @@ func TestCheckEvidence(t *testing.T) {
 		"the source after":        func(r *Record) { r.Evidence.Nodes[0].After.SourceAddr = "10.10.0.4" },
 		"the frame":               func(r *Record) { r.Evidence.Nodes[0].Before.Frame.Frame++ },
 		"what was observed":       func(r *Record) { r.Evidence.Nodes[0].Observed[0] += " and more" },
+		"how it reads":            func(r *Record) { r.Evidence.Reading[0] += ", for all destinations" },
+		"what is not covered":     func(r *Record) { r.Evidence.NotCovered = []string{"nothing"} },
+		"a request's address":     func(r *Record) { r.Requests[1].Egress.Addr = "10.10.0.99" },
+		"a capture's window":      func(r *Record) { r.Captures[0].Window.To = r.Captures[1].Window.To },
+		"the name of the node":    func(r *Record) { r.Evidence.Nodes[0].Node = "other" },
+		"a capture less":          func(r *Record) { r.Captures = r.Captures[:1] },
 		"the request":             func(r *Record) { r.Evidence.Request = "tcp any > any" },
 		"the intention":           func(r *Record) { r.Evidence.Intent = "keep" },
 		"a rule":                  func(r *Record) { r.Evidence.Rules.Removed[0] = "-A Y" },
@@ -293,6 +333,9 @@ func TestCheckEvidence(t *testing.T) {
 	} {
 		recorded := make()
 		edit(recorded)
+		if name != "the line" { // a careful forger
+			recorded.Evidence.Line = evidenceLine(recorded)
+		}
 		if d := CheckEvidence(recorded, make()); len(d) == 0 {
 			t.Errorf("%s was edited, and the check says nothing", name)
 		}

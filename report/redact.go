@@ -34,9 +34,18 @@ func Redact(rec *Record) map[string]string {
 	if rules := rec.Evidence.Rules; rules != nil {
 		rules.Before.File, rules.After.File = baseName(rules.Before.File), baseName(rules.After.File)
 	}
+	for i := range rec.Evidence.ruleLines() { // their comments name Pods and Services
+		lines := rec.Evidence.ruleLines()[i]
+		for k := range lines {
+			lines[k] = ruleComment.ReplaceAllString(lines[k], "--comment redacted")
+		}
+	}
 	r := redactor{pseudonym: make(map[string]string), original: make(map[string]string), count: make(map[string]int)}
 	r.collect(rec)
-	r.walk(reflect.ValueOf(rec).Elem())
+	// In the order of what the captures give, and last what was typed: it may differ where the same record is made again.
+	for _, part := range []any{&rec.Requests, rec.Evidence, &rec.Captures, &rec.Facts, &rec.Summary, &rec.Tool, &rec.Findings, &rec.Sources, &rec.Carriers} {
+		r.walk(reflect.ValueOf(part).Elem(), "")
+	}
 	for i := range rec.Facts.Warnings {
 		w := &rec.Facts.Warnings[i] // a sentence with any names of the cluster file in it
 		w.Text, w.Names = w.Code+" ("+count(uint64(len(w.Names)), "name")+")", []string{}
@@ -52,7 +61,7 @@ func Unredact(text string, original map[string]string) string {
 }
 
 // pseudonymWord matches what Redact writes.
-var pseudonymWord = regexp.MustCompile(`\b(?:pod|node|service|address|range|name|node-name|interface|request)-[0-9]+\b`)
+var pseudonymWord = regexp.MustCompile(`\b(?:pod|node|service|address|range|name|node-name|interface|request|filter)-[0-9]+\b`)
 
 type redactor struct {
 	pseudonym map[string]string // by original
@@ -133,10 +142,23 @@ func (r *redactor) collect(rec *Record) {
 	for i := range rec.Captures {
 		c := &rec.Captures[i]
 		named("node-name", c.Label)
+		if c.Filter != nil && *c.Filter != "" {
+			named("filter", Maybe(*c.Filter))
+		}
 		named("node-name", c.Node)
 		for _, f := range c.Interfaces {
 			if f.Name != "" && !commonInterface.MatchString(string(f.Name)) {
 				named("interface", f.Name)
+			}
+		}
+	}
+	for i, a := range rec.Tool.Args {
+		if i > 0 && strings.HasSuffix(rec.Tool.Args[i-1], "-filter") || i > 0 && rec.Tool.Args[i-1] == "--filter" {
+			named("filter", Maybe(a))
+		}
+		for _, flag := range []string{"--filter=", "--near-filter=", "--far-filter="} {
+			if expr, ok := strings.CutPrefix(a, flag); ok {
+				named("filter", Maybe(expr))
 			}
 		}
 	}
@@ -145,7 +167,7 @@ func (r *redactor) collect(rec *Record) {
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string
 	for _, n := range names {
-		if len(n) < 5 || !strings.ContainsAny(n, "0123456789-/.") {
+		if !strings.Contains(n, " ") && (len(n) < 5 || !strings.ContainsAny(n, "0123456789-/.")) {
 			r.loose = append(r.loose, n)
 		} else {
 			pairs = append(pairs, n, r.pseudonym[n])
@@ -154,30 +176,91 @@ func (r *redactor) collect(rec *Record) {
 	r.names = strings.NewReplacer(pairs...) // of names that begin alike, the first of the list is taken
 }
 
-// walk replaces all strings below a value.
-func (r *redactor) walk(v reflect.Value) {
+// isSchemaWord tells whether a field's values are words of the schema, which a label may equal, or digests.
+func isSchemaWord(field string) bool {
+	switch field {
+	case "SHA256", "Role", "FromRole", "Side", "Proto", "Source", "SourceBasis", "Outcome", "StoppedAt", "Direction", "RequestDirection", "ReplyDirection",
+		"Leg", "What", "Verdict", "Format", "Field", "Reason", "Confidence", "ConnState", "History", "FilterBasis", "RolledBack", "Intent", "Code", "Version",
+		"Tunnel", "Flag", "From", "To":
+		return true
+	}
+	return false
+}
+
+// walk replaces all strings below a value, which is a field of that name.
+func (r *redactor) walk(v reflect.Value, field string) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(r.text(v.String()))
+		switch {
+		case !isSchemaWord(field):
+			v.SetString(r.textOf(v.String(), field))
+		case field == "From" || field == "What": // an ICMP error's sender, or a leg; "ICMP host unreachable from 10.0.0.1", or "SYN"
+			v.SetString(r.addresses(v.String()))
+		}
 	case reflect.Pointer:
 		if !v.IsNil() {
-			r.walk(v.Elem())
+			r.walk(v.Elem(), field)
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return
 		}
 		for i := range v.Len() {
-			r.walk(v.Index(i))
+			r.walk(v.Index(i), field)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() && f.Name != "SHA256" {
-				r.walk(v.Field(i))
+			if f := v.Type().Field(i); f.IsExported() {
+				r.walk(v.Field(i), f.Name)
 			}
 		}
 	default: // numbers; maps, whose keys are words of the schema
 	}
+}
+
+// textOf is text for a field. Files are named after nodes.
+func (r *redactor) textOf(s, field string) string {
+	s = r.text(s)
+	if field != "File" && field != "Args" && field != "Notes" {
+		return s
+	}
+	for _, n := range r.loose {
+		s = replaceName(s, n, r.pseudonym[n])
+	}
+	return s
+}
+
+// replaceName replaces a name where no letter or digit stands beside it.
+func replaceName(s, old, with string) string {
+	letter := func(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' }
+	var b strings.Builder
+	for at := 0; ; {
+		i := strings.Index(s[at:], old)
+		if i < 0 {
+			b.WriteString(s[at:])
+			return b.String()
+		}
+		i += at
+		end := i + len(old)
+		b.WriteString(s[at:i])
+		if i > 0 && letter(s[i-1]) || end < len(s) && letter(s[end]) {
+			b.WriteString(old)
+		} else {
+			b.WriteString(with)
+		}
+		at = end
+	}
+}
+
+// ruleComment is a rule's comment, with the quotes that iptables-save puts around words.
+var ruleComment = regexp.MustCompile(`--comment (?:"(?:[^"\\]|\\.)*"|\S+)`)
+
+// ruleLines are the rules that the evidence quotes.
+func (e *Evidence) ruleLines() [][]string {
+	if e.Rules == nil {
+		return nil
+	}
+	return [][]string{e.Rules.Removed, e.Rules.Added}
 }
 
 var (
@@ -199,10 +282,15 @@ func (r *redactor) text(s string) string {
 			s = p + "=" + rest
 		}
 	}
+	return requestIDText.ReplaceAllStringFunc(r.addresses(s), func(id string) string { return cmp.Or(r.pseudonym[id], id) })
+}
+
+// addresses replaces the addresses and ranges of a text.
+func (r *redactor) addresses(s string) string {
 	for _, expr := range []*regexp.Regexp{ipv6Text, ipv4Text} {
 		s = expr.ReplaceAllStringFunc(s, r.address)
 	}
-	return requestIDText.ReplaceAllStringFunc(s, func(id string) string { return cmp.Or(r.pseudonym[id], id) })
+	return s
 }
 
 // requestIDText matches what looks like a request's id, which is a digest of its addresses: it could be found by trying all.

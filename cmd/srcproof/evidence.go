@@ -532,7 +532,7 @@ func evidenceError(std *stdio, err error) error {
 
 // readRecord reads the record that --check names, and the map of its pseudonyms.
 func (f *evidenceFlags) readRecord() (*savedEvidence, error) {
-	rec, err := readRecordFile("--check", f.check.value)
+	rec, _, err := readRecordFile("--check", f.check.value)
 	if err != nil {
 		return nil, err
 	}
@@ -624,8 +624,13 @@ func (s *savedEvidence) hold(std *stdio, now *report.Record) error {
 	differ := report.CheckEvidence(s.record, now)
 	if len(differ) == 0 {
 		also := ""
+		for i := range now.Captures {
+			if slices.ContainsFunc(now.Captures[i].Notes, func(n string) bool { return strings.HasPrefix(n, savedNote) }) {
+				also = "; not checked: what saved results say of their captures, whose packets were not read"
+			}
+		}
 		if s.record.Evidence.Rules != nil && now.Evidence.Rules == nil {
-			also = "; not checked: the nat rules (--before-iptables, --after-iptables)"
+			also += "; not checked: the nat rules (--before-iptables, --after-iptables)"
 		}
 		_, err := fmt.Fprintf(std.out, "the captures still give this record: %s, %d captures of the same SHA-256; change id and note are nothing that captures tell%s\n",
 			report.Escape(now.Evidence.Verdict), len(now.Captures), also)

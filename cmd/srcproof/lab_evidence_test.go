@@ -130,7 +130,8 @@ func labChanges() []change {
 	}
 }
 
-// phase makes traffic while tcpdump runs on the node and at the far host, and keeps the captures and the node's rules.
+// phase makes traffic while tcpdump runs on the node and at the far host, and keeps the captures and the node's rules. A ping of
+// the node's own comes first: it shows since when the capture runs, and so that no SYN of the Pod's repeats an older one.
 func (p *phases) phase(name string, traffic func()) {
 	p.t.Helper()
 	var dumps []*tcpdump
@@ -140,7 +141,11 @@ func (p *phases) phase(name string, traffic func()) {
 	} {
 		dumps = append(dumps, p.startTcpdump(tap))
 	}
+	p.expect(p.node.ping(farIP, time.Second), endCompleted, "the node's ping")
+	time.Sleep(1700 * time.Millisecond) // one and a half of the pause between two SYNs, and a little
 	traffic()
+	time.Sleep(1200 * time.Millisecond) // an answer would have come by then, and a packet shows that the capture still ran
+	p.expect(p.node.ping(farIP, time.Second), endCompleted, "the node's ping")
 	labSettle(dumps)
 	for _, d := range dumps {
 		c := d.stop()

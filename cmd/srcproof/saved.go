@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,9 +41,12 @@ func isSaved(a captureArg) (bool, error) {
 	return len(text) > 0 && text[0] == '{', nil
 }
 
+// savedNote begins the note of a capture that was not read itself; the SHA-256 of the saved result follows.
+const savedNote = "from a saved result, its packets were not read; SHA-256 of the result "
+
 // readSaved reads a saved result. Its label is the file's where it has none of its own.
 func readSaved(a captureArg) (*report.Record, error) {
-	rec, err := readRecordFile("", a.file)
+	rec, sum, err := readRecordFile("", a.file)
 	if err != nil {
 		return nil, err
 	}
@@ -53,33 +58,38 @@ func readSaved(a captureArg) (*report.Record, error) {
 		if a.label != "" {
 			c.Label = report.Maybe(a.label)
 		}
-		c.Notes = append(c.Notes, "as saved in "+a.file)
+		c.Notes = append(c.Notes, savedNote+sum)
 	}
 	return rec, nil
 }
 
-func readRecordFile(flag, path string) (*report.Record, error) {
+// readRecordFile reads a record and returns its file's SHA-256 with it.
+func readRecordFile(flag, path string) (rec *report.Record, sum string, err error) {
 	name := path
 	if flag != "" {
 		name = flag + " " + path
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &usageError{what: name + ": no such file"}
+		return nil, "", &usageError{what: name + ": no such file"}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, pathCause(err))
+		return nil, "", fmt.Errorf("%s: %w", name, pathCause(err))
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	rec, err := report.Decode(f)
+	digest := sha256.New()
+	rec, err = report.Decode(io.TeeReader(f, digest))
 	if err != nil {
 		make := "srcproof analyze or compare, -o json (not jsonl)"
 		if flag != "" {
 			make = "srcproof evidence, -o json"
 		}
-		return nil, fmt.Errorf("%s: %w: make one with %s", name, err, make)
+		return nil, "", fmt.Errorf("%s: %w: make one with %s", name, err, make)
 	}
-	return rec, nil
+	if _, err := io.Copy(digest, f); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", name, pathCause(err))
+	}
+	return rec, hex.EncodeToString(digest.Sum(nil)), nil
 }
 
 // writeRedactMap writes what the pseudonyms stand for into a file that only its owner reads. A file that is there is kept: it may

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
@@ -108,6 +109,28 @@ func TestEvidenceDoubts(t *testing.T) {
 		},
 		{"packets were dropped, and no data is seen", []MomentInput{silentBefore, lossy(of(window(1000, 1060), masqueraded(now, node+":52000").carry(opened(now, 1005, 9000)...), goesOn(1060)), "packets-dropped")}, ChangeInconclusive, "packets-dropped", 0},
 		{"packets were dropped, and the request completed all the same", []MomentInput{silentBefore, lossy(snatAfter, "packets-dropped")}, ChangedAsIntended, "", 0},
+		{"a single SYN 45 s after the capture began: the pauses between repetitions may be longer", []MomentInput{silentBefore, of(window(1000, 1090), kept(now).carry(tries(now, 1045)...), goesOn(1090))}, ChangeInconclusive, doubtUnsure, 0},
+		{"UDP 60 s after the capture began", []MomentInput{of(window(0, 200), asks(5000, "", 130), goesOn(200)), of(window(1000, 1200), asks(5001, "", 1060), goesOn(1200))}, ChangeInconclusive, doubtUnsure, 0},
+		{"UDP 125 s after the capture began", []MomentInput{of(window(0, 200), asks(5000, "", 130), goesOn(200)), of(window(1000, 1200), asks(5001, "", 1125), goesOn(1200))}, Unchanged, "", 0},
+		{
+			"UDP soon after the change, in one capture that ran long before it",
+			[]MomentInput{split(of(window(0, 999), asks(5000, "", 130), goesOn(999))), split(of(window(1000, 1200), asks(5001, "", 1005), goesOn(1200)))},
+			Unchanged, "", 0,
+		},
+		{
+			"one that may be older, and one that is new: the new one is shown",
+			[]MomentInput{silentBefore, of(window(1000, 1100), inOrder(kept(now).carry(tries(now, 1003, 1011)...), kept(third).carry(exchanged(third, 1080, 19000)...)), goesOn(1100))},
+			Unchanged, "", 0,
+		},
+		{
+			"answers alone, of an exchange that began before", []MomentInput{
+				of(window(0, 200), asks(5000, "", 130), goesOn(200)),
+				of(window(1000, 1200), inOrder(asks(5001, node+":54000", 1130), seenAt(many{udp(back(question(5003)), "late", at(1150), ttl(59))}, out("veth1"))), goesOn(1200)),
+			}, ChangedAsIntended, "", 0,
+		},
+		{"only the node's side was captured after the change", []MomentInput{keptBefore, of(window(1000, 1060), onUplink(masqueraded(now, node+":52000").carry(exchanged(now, 1005, 9000)...)), goesOn(1060))}, ChangeInconclusive, doubtOtherPod, 0},
+		{"the request never left before", []MomentInput{of(window(0, 60), neighbours(), seenAt(tries(was, 45, 46, 48), in("veth1")), goesOn(60)), snatAfter}, ChangeInconclusive, doubtNotSent, 0},
+		{"the request never leaves after", []MomentInput{keptBefore, of(window(1000, 1060), neighboursAt(1000), seenAt(tries(now, 1045, 1046, 1048), in("veth1")), goesOn(1060))}, ChangedUnexpectedly, "", 0},
 		{"another Pod, by name", []MomentInput{named(keptBefore, "shop/web-1"), named(snatAfter, "shop/web-2")}, ChangeInconclusive, doubtOtherPod, 0},
 		{"the same Pod, by name", []MomentInput{named(keptBefore, "shop/web-1"), named(snatAfter, "shop/web-1")}, ChangedAsIntended, "", 0},
 		{"a damaged capture", []MomentInput{keptBefore, damagedOne(snatAfter)}, ChangeInconclusive, "capture-incomplete", 0},
@@ -132,7 +155,7 @@ func TestEvidenceDoubts(t *testing.T) {
 		},
 	} {
 		t.Run(tt.sentence, func(t *testing.T) {
-			ev, err := NewEvidence(tt.moments, EvidenceOptions{Which: selectorOf(t, "any 10.4.0.0/14 > any"), Intent: IntentSNAT})
+			ev, err := NewEvidence(tt.moments, EvidenceOptions{Which: selectorOf(t, doubtsOf(tt.code)), Intent: IntentSNAT})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,12 +163,36 @@ func TestEvidenceDoubts(t *testing.T) {
 			if ev.Change != tt.want || n.Code != tt.code {
 				t.Errorf("%s (%s), want %s (%s): %q", ev.Change, n.Code, tt.want, tt.code, n.Reading)
 			}
+			if s := n.At[After]; n.Change == Unchanged && slices.Contains(s.Unsure, s.Main) {
+				t.Errorf("what is shown as unchanged may be older: %+v", s)
+			}
 			if len(tt.moments) > 2 && ev.RolledBack != tt.rolled {
 				t.Errorf("rolled back: %v, want %v: %q", ev.RolledBack, tt.rolled, n.Reading)
 			}
 		})
 	}
 }
+
+// doubtsOf is which requests are asked for: the Pod's, or where the Pod is not to be seen, anybody's.
+func doubtsOf(code string) string {
+	if code == doubtOtherPod {
+		return "tcp any > " + server + ":443"
+	}
+	return "any 10.4.0.7 > any"
+}
+
+// split makes a moment one side of a capture that spans the change.
+func split(m MomentInput) MomentInput {
+	m.Captures = append([]MomentCapture{}, m.Captures...)
+	m.Captures[0].Split, m.Captures[0].SHA256 = true, "one"
+	return m
+}
+
+// onUplink leaves out what passes the Pod's interface.
+func onUplink(m many) many { return slices.DeleteFunc(m, func(p packet) bool { return p.iface != "eth0" }) }
+
+// neighboursAt is neighbours, later.
+func neighboursAt(seconds float64) many { return seenAt(neighbours(), later(seconds)) }
 
 // notAll is a capture of one device: what left by another is not in it.
 var notAll = about(func(r *recording) { r.summary.AllInterfaces = false })

@@ -286,6 +286,8 @@ func TestEvidenceRefuses(t *testing.T) {
 		{"several destinations fit", bothBefore, both, "tcp any > any", false, "fits 2 requests", 2},
 		{"nobody asked, and two fit", bothBefore, both, "", false, "2 requests are in both captures", 2},
 		{"only the node asks after", one, nodeOnly, "tcp any > " + server + ":443", true, "which Pod stands behind a node's address", 0},
+		{"the same bytes twice in one moment", one, []nodeCapture{later[0], {"", later[0].parts}}, "any any > any", false, "are one capture", 0},
+		{"one of them has a label, and they overlap", []nodeCapture{{"a", one[0].parts}}, overlaps, "any any > any", false, "overlap in time", 0},
 		{"two captures without a name", one, unnamed, "tcp any > any", false, "which node each of them shows is not known", 0},
 	} {
 		t.Run(tt.sentence, func(t *testing.T) {
@@ -361,6 +363,7 @@ func TestEvidenceNodes(t *testing.T) {
 		{"one node did not change", before, after, "unchanged: a changed-as-intended b unchanged"},
 		{"both changed", before[:1], after[:1], "changed-as-intended: a changed-as-intended"},
 		{"the second node has no after", before, after[:1], "inconclusive: a changed-as-intended b inconclusive"},
+		{"one did not change, one has no after", append(slices.Clone(before), nodeCapture{"c", []part{window(0, 60), asks("10.4.2.7", 41000, 5, 7000, ""), goesOn(60)}}), after, "unchanged: a changed-as-intended b unchanged c inconclusive"},
 		{"before on one node, after on another", before[:1], after[1:], "inconclusive: a then b inconclusive"},
 		{"one named, one not", []nodeCapture{{"", before[0].parts}}, after[:1], "changed-as-intended: a changed-as-intended"},
 	} {
@@ -427,8 +430,24 @@ func TestEvidenceAlsoChanged(t *testing.T) {
 	add(&after, 1006, 42002, 8001, true)
 	add(&before, 8, 43000, 8002, true) // stays
 	add(&after, 1008, 43001, 8002, true)
-	add(&before, 9, 44000, 8003, false) // is in one moment only
-	old := ask(45000, 8004)             // an old connection is no change
+	add(&before, 9, 44000, 8003, false)     // is in one moment only
+	dns := func(port int, t float64) many { // soon after the capture began: it may be older
+		q := fmt.Sprintf("%s:%d > %s:53", pod, port, server)
+		return kept(q).carry(udp(q, fmt.Sprint("name ", t), at(t)), udp(back(q), fmt.Sprint("answer ", t), at(t+0.01), ttl(60)))
+	}
+	before, after = append(before, dns(5000, 11)...), append(after, dns(5001, 1011)...)
+	for i, to := range []string{"192.0.2.21:8443", "192.0.2.22:8443"} { // a Service whose endpoint is another one: not the same destination
+		p := path(ask(46000+i, 8005), i == 1)
+		p.to = to
+		n += 10_000
+		m := p.carry(exchanged(ask(46000+i, 8005), 12+1000*float64(i), n)...)
+		if i == 0 {
+			before = append(before, m...)
+		} else {
+			after = append(after, m...)
+		}
+	}
+	old := ask(45000, 8004) // an old connection is no change
 	add(&before, 10, 45001, 8004, true)
 	after = append(after, kept(old).carry(data(old, 50, at(1001), seq(2000), acks(9000)), dataBack(back(old), 50, at(1002), seq(9000), acks(2050), ttl(60)))...)
 	in := []MomentInput{
@@ -443,6 +462,13 @@ func TestEvidenceAlsoChanged(t *testing.T) {
 		t.Fatalf("kept %d, changed %+v", ev.AlsoKept, ev.AlsoChanged)
 	}
 	c := ev.AlsoChanged[0]
+	// A far capture has another clock: it may overlap with a near one of another moment.
+	overlapping := in[Before].Captures[0]
+	overlapping.Side, overlapping.File, overlapping.SHA256, overlapping.To = wire.SideFar, "far", "far", in[After].Captures[0].To
+	far := []MomentInput{{Captures: append(slices.Clone(in[Before].Captures), overlapping), Requests: in[Before].Requests}, in[After]}
+	if _, err := NewEvidence(far, EvidenceOptions{Which: selectorOf(t, "tcp any > "+server+":443")}); err != nil {
+		t.Errorf("a far capture that overlaps: %v", err)
+	}
 	want := [2][]ClassCount{{{PodSourced, 2}}, {{NodeSNATed, 1}}}
 	if c.Server.Port != 8001 || !slices.Equal(c.Counts[0], want[0]) || !slices.Equal(c.Counts[1], want[1]) {
 		t.Errorf("%+v", c)

@@ -189,7 +189,9 @@ func split(m MomentInput) MomentInput {
 }
 
 // onUplink leaves out what passes the Pod's interface.
-func onUplink(m many) many { return slices.DeleteFunc(m, func(p packet) bool { return p.iface != "eth0" }) }
+func onUplink(m many) many {
+	return slices.DeleteFunc(m, func(p packet) bool { return p.iface != "eth0" })
+}
 
 // neighboursAt is neighbours, later.
 func neighboursAt(seconds float64) many { return seenAt(neighbours(), later(seconds)) }

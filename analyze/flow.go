@@ -491,10 +491,13 @@ func servesFrom(proto wire.Proto, src, dst uint16) bool {
 	if src == 67 && dst == 68 && proto == wire.ProtoUDP { // DHCP: both are system ports, the server's is 67 (RFC 2131 section 4.1)
 		return true
 	}
+	const firstEphemeral = 32768
+	if proto == wire.ProtoUDP && src >= 1024 && dst >= 1024 && dst < firstEphemeral {
+		return false // a translated source port may be any of these (MASQUERADE --random-fully), a known one, too
+	}
 	if servicePort(src) != servicePort(dst) {
 		return servicePort(src)
 	}
-	const firstEphemeral = 32768
 	return !servicePort(src) && src < firstEphemeral && dst >= firstEphemeral
 }
 

@@ -22,7 +22,8 @@ type analysis struct {
 	common           common
 	longestHandshake int64 // nanoseconds
 	thisNode         map[wire.Addr]bool
-	occurs           map[wire.Addr]seenAs // see occurrences
+	occurs           map[wire.Addr]seenAs        // see occurrences
+	unjoined         map[unjoinedKey][]*legState // see leftUnjoined
 
 	vlanPairs map[uint32]uint32       // see missingVLAN
 	byServer  map[serverKey][]arrival // see lookalike
@@ -31,6 +32,12 @@ type analysis struct {
 	chains   []chain
 	views    []*view   // one per chain
 	requests []Request // one per chain
+}
+
+// unjoinedKey is where something goes.
+type unjoinedKey struct {
+	proto wire.Proto
+	to    wire.Addr
 }
 
 // newAnalysis reads the table once more for what all requests tell together.

@@ -269,3 +269,26 @@ func TestRegressTransparentProxy(t *testing.T) {
 		}
 	}
 }
+
+// With --random-fully the node may give a datagram any source port, that of a known service, too: the request was then taken for an
+// answer, and the Pod's datagram, which was joined with nothing, for one that never left the node.
+func TestRegressTranslatedToAServicesPort(t *testing.T) {
+	ports := []int{1194, 1433, 1521, 2049, 2379, 3306, 3389, 3544, 4500, 5060, 5072, 5432, 5671, 5672, 6379, 6443, 8080, 8443, 9042, 9092, 9200, 10250, 27017, 51820}
+	for port := 1024; port < 65536; port += 251 {
+		ports = append(ports, port)
+	}
+	for _, to := range []int{53, 5300, 40000} {
+		for _, port := range ports {
+			q := fmt.Sprintf("%s:41000 > %s:%d", pod, server, to)
+			m := masqueraded(q, fmt.Sprintf("%s:%d", node, port)).carry(udp(q, "asks", at(5)))
+			for _, r := range requestsOf(t, gke(t), neighbours(), inOrder(m), goesOn(20)) {
+				if r.Client.Addr != wire.MustAddr(pod) || r.Server.Addr != wire.MustAddr(server) {
+					continue
+				}
+				if r.Source == NotSent || to < 32768 && r.Source != NodeSNATed {
+					t.Errorf("to port %d from port %d: %s %q", to, port, r.Source, r.Reasons)
+				}
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
@@ -424,7 +425,49 @@ func (a *analysis) notSent(r *Request, v *view, o outcomeAt) (gap, string) {
 	if g := a.absent(&m); g != covered {
 		return g, gapText(g)
 	}
+	if a.leftUnjoined(r, l) {
+		return "egress-not-joined", "a packet that the node passed on to the same destination left at that time, and whether it is this one does not show"
+	}
 	return covered, fmt.Sprintf("came in from the Pod, and in a capture of all interfaces nothing that could be it left this host (%s)", plural(l.client.packets, "packet"))
+}
+
+// passedOn is how long the node may hold a packet before it passes it on, in nanoseconds.
+const passedOn = 1_000_000_000
+
+// leftUnjoined tells whether something left for the request's server, about when the request came in, that is joined with no
+// Pod's request and was not made on this host: it may be the request, whatever kept the two from being joined.
+func (a *analysis) leftUnjoined(r *Request, l *legState) bool {
+	if a.unjoined == nil {
+		a.unjoined = make(map[unjoinedKey][]*legState)
+		for _, v := range a.views {
+			e, sent, to := v.egress, (*dirState)(nil), v.leaving().Dst
+			switch {
+			case e != nil && v.pod == nil:
+				sent = &e.client
+			case e == nil && v.pod != nil && v.pod.client.packets == 0: // which end is the client was guessed, and may be wrong
+				e, sent, to = v.pod, &v.pod.server, v.leaving().Src
+			default:
+				continue
+			}
+			if sent.packets > 0 && !(sent.flags&knowTTL != 0 && ownTTL(sent.ttl)) {
+				k := unjoinedKey{v.leaving().Proto, to}
+				a.unjoined[k] = append(a.unjoined[k], e)
+			}
+		}
+	}
+	list := a.unjoined[unjoinedKey{r.Tuple.Proto, r.Server.Addr}]
+	const many = 64 // among so many one may always be it
+	if len(list) > many {
+		return true
+	}
+	return slices.ContainsFunc(list, func(e *legState) bool {
+		for _, d := range []*dirState{&e.client, &e.server} {
+			if d.packets > 0 && d.last >= l.client.first && d.first <= l.client.last+passedOn {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // opaqueNear tells whether something opaque left shortly after one of the leg's requests.

@@ -90,6 +90,10 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 bench: ## run the benchmarks (BENCH=regexp, BENCHCOUNT=n)
 	@CGO_ENABLED=$(CGO) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./...
 
+.PHONY: bench-live
+bench-live: ## hold live capture against tcpdump at the highest rate at which that drops nothing; as root
+	@sh .ci/deps lab; CGO_ENABLED=$(CGO) go test -count=1 -run 'TestBenchLive' -v ./cmd/srcproof -bench-live
+
 # Only the test binaries that have the flag may be given it.
 .PHONY: golden
 golden: ## rewrite the expected outputs, then show what changed

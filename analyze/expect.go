@@ -125,6 +125,9 @@ func parseRange(s string) (netip.Prefix, error) {
 // IsZero tells whether the selector picks everything.
 func (s Selector) IsZero() bool { return !s.set }
 
+// Server returns the addresses of the servers that the selector picks; ok is false if it picks any.
+func (s Selector) Server() (p netip.Prefix, ok bool) { return s.server, s.server.IsValid() }
+
 // String returns the selector as it was given.
 func (s Selector) String() string { return s.text }
 
@@ -288,6 +291,26 @@ func (k expectKey) of(r *Request) string {
 		return r.StoppedAt.String()
 	}
 	return strconv.FormatBool(r.Completed)
+}
+
+// Any holds the selected requests one by one against the expectation: met if one meets it. Else it is not met if one is known to
+// differ, and inconclusive if none is decided. It is what a capture waits for that runs until the expectation is met.
+func (e Expect) Any(res *Result, sel Selector) Verdict {
+	all := e.Check(res, sel)
+	if all.State == Met {
+		return all
+	}
+	one := *res
+	for i := range res.Requests {
+		if !sel.Match(&res.Requests[i]) {
+			continue
+		}
+		one.Requests = res.Requests[i : i+1]
+		if v := e.Check(&one, sel); v.State == Met {
+			return v
+		}
+	}
+	return all
 }
 
 // doubt tells whether the value at this key is one that the captures do not fully carry (capture-ended keeps the word

@@ -56,6 +56,12 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	if len(sides[wire.SideNear]) > 0 && len(sides[wire.SideFar]) > 0 {
 		pair(res, sides[wire.SideNear], sides[wire.SideFar], opt.Pair)
 	}
+	res.finish(sides)
+	return res, nil
+}
+
+// finish gathers the requests of all captures and concludes from them together.
+func (res *Result) finish(sides [2][]*analysis) {
 	answeredElsewhere(sides[wire.SideNear])
 	for _, side := range sides {
 		for _, a := range side {
@@ -67,7 +73,6 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	sortRequests(res.Requests)
 	res.Limits = limits(res)
 	res.conclude()
-	return res, nil
 }
 
 func (r *Request) capture() int {

@@ -397,6 +397,14 @@ func (d *Decoder) linkIface(key linkIface, loop bool) uint32 {
 		d.linkIfaces[other] = id
 		return id
 	}
+	if uint64(key.parent) < uint64(len(d.Interfaces)) {
+		// A pcapng file with a block for each interface, named: the packets tell its index. Of the device any they tell all.
+		if p := &d.Interfaces[key.parent]; p.LinkType == linkSLL2 && p.Name != "" && p.Name != "any" && (!p.HasIndex || p.Index == key.index) {
+			p.Index, p.HasIndex, p.Loopback = key.index, true, loop
+			d.linkIfaces[key] = key.parent
+			return key.parent
+		}
+	}
 	i := wire.Interface{LinkType: linkSLL2}
 	if uint64(key.parent) < uint64(len(d.Interfaces)) && d.Interfaces[key.parent].LinkType == linkSLL2 && !d.Interfaces[key.parent].HasIndex {
 		p := &d.Interfaces[key.parent] // a pcapng file's any device: what it says holds for all of them

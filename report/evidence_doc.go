@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -345,7 +346,7 @@ func momentTable(rec *Record, n *EvidenceNode) [][]string {
 func tupleText(r *Request) string {
 	s := r.Proto + " " + endpointText(&r.Client) + " > " + endpointText(&r.Server)
 	if r.EchoID != nil {
-		s += " id " + number(uint64(*r.EchoID))
+		s += " id " + strconv.Itoa(int(*r.EchoID))
 	}
 	return s
 }

@@ -29,24 +29,16 @@ func WriteJSON(w io.Writer, rec *Record) error {
 // only errors are w's.
 func WriteJSONL(w io.Writer, rec *Record) error {
 	e := encoder{w: w}
-	row := func(typ string, body func()) {
-		e.open('{')
-		e.key("type")
-		e.str(typ)
-		body()
-		e.close('}')
-		e.endRow()
-	}
 	for i := range rec.Captures {
-		row("capture", func() { e.captureFields(&rec.Captures[i]) })
+		e.row("capture", func() { e.captureFields(&rec.Captures[i]) })
 	}
 	for i := range rec.Requests {
-		row("request", func() { e.requestFields(&rec.Requests[i]) })
+		e.row("request", func() { e.requestFields(&rec.Requests[i]) })
 	}
 	for i := range rec.Findings {
-		row("finding", func() { e.findingFields(&rec.Findings[i]) })
+		e.row("finding", func() { e.findingFields(&rec.Findings[i]) })
 	}
-	row("summary", func() {
+	e.row("summary", func() {
 		e.key("schema")
 		e.str(rec.Schema)
 		e.key("tool")
@@ -78,6 +70,16 @@ type encoder struct {
 }
 
 const bufferSize = 64 << 10
+
+// row writes an object on a line of its own, its type in front.
+func (e *encoder) row(typ string, body func()) {
+	e.open('{')
+	e.key("type")
+	e.str(typ)
+	body()
+	e.close('}')
+	e.endRow()
+}
 
 func (e *encoder) flush() error {
 	if e.err == nil && len(e.b) > 0 {

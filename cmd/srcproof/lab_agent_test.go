@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -177,8 +178,30 @@ func (req labRequest) do(conns map[string]net.Conn) (string, error) {
 		return exchange(conn, 64, req.Wait)
 	case "ping":
 		return pingOnce(req.Addr, req.Wait)
+	case "flood":
+		return flood(req.Addr, req.Bytes, req.Wait)
 	}
 	return "", fmt.Errorf("unknown operation %q", req.Op)
+}
+
+// flood sends datagrams of 100 bytes at a rate for a time, in bursts a millisecond apart, and returns how many.
+func flood(addr string, rate int, wait time.Duration) (string, error) {
+	conn, err := net.Dial("udp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	b, sent := make([]byte, 100), 0
+	for begun := time.Now(); time.Since(begun) < wait; {
+		due := int(time.Since(begun).Seconds() * float64(rate))
+		for ; sent < due; sent++ {
+			if _, err := conn.Write(b); err != nil && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ENOBUFS) {
+				return "", err
+			}
+		}
+		time.Sleep(500 * time.Microsecond)
+	}
+	return strconv.Itoa(sent), nil
 }
 
 // endOf gives the word for an error that a network, not the lab, made.

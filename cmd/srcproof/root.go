@@ -47,6 +47,7 @@ change did.`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
 		newAnalyzeCommand(std),
+		newCaptureCommand(std),
 		newCompareCommand(std),
 		newEvidenceCommand(std),
 		newExplainCommand(std),

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/srcproof/srcproof/analyze"
+	"github.com/srcproof/srcproof/capture"
+	"github.com/srcproof/srcproof/capture/wire"
+	"github.com/srcproof/srcproof/report"
+)
+
+// liveBinary is this test binary under the name by which it is srcproof.
+func liveBinary(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), program)
+	if err := os.Symlink(self, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// liveCapture is srcproof capture, running on a lab's node.
+type liveCapture struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	out    labBuffer
+	stderr chan string
+}
+
+// startLive starts srcproof capture in a namespace and returns once it captures. before is what the command is run by.
+func startLive(t *testing.T, h *labHost, before []string, args ...string) *liveCapture {
+	t.Helper()
+	c := &liveCapture{t: t, stderr: make(chan string, 1)}
+	line := slices.Concat([]string{"netns", "exec", h.ns}, before, []string{liveBinary(t), "capture"}, args)
+	c.cmd = exec.Command("ip", line...)
+	c.cmd.Env = append(os.Environ(), raceEnv)
+	c.cmd.Stdout = &c.out
+	c.cmd.WaitDelay = 5 * time.Second
+	stderr, err := c.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
+	ready := make(chan bool, 1)
+	go func() {
+		var said strings.Builder
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			said.WriteString(lines.Text() + "\n")
+			if strings.Contains(lines.Text(), "capturing on") {
+				ready <- true
+			}
+		}
+		close(ready)
+		c.stderr <- said.String()
+	}()
+	select {
+	case <-ready:
+	case <-time.After(labCommandTime):
+		t.Fatal("srcproof capture does not begin")
+	}
+	return c
+}
+
+const raceEnv = "GORACE=" + raceOptions
+
+// stop ends the capture as a person does and returns what it said and its exit code.
+func (c *liveCapture) stop(sig os.Signal) (stdout, stderr string, code int) {
+	c.t.Helper()
+	_ = c.cmd.Process.Signal(sig) // it may have ended by itself
+	return c.wait()
+}
+
+func (c *liveCapture) wait() (stdout, stderr string, code int) {
+	c.t.Helper()
+	stderr = <-c.stderr
+	err := c.cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(c.out.Bytes()), stderr, code
+}
+
+// seenFrame is what a capture says of a frame, whatever its format: where it passed, and what it was.
+func seenFrames(t *testing.T, b string, links []string) []string {
+	t.Helper()
+	r, err := capture.NewReader(strings.NewReader(b), "capture", capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for batch := make([]wire.Packet, 512); ; {
+		n, err := r.Read(batch)
+		for i := range batch[:n] {
+			p := &batch[i]
+			f := &r.Summary().Interfaces[p.Iface]
+			name := f.Name
+			if name == "" && int(f.Index) < len(links) {
+				name = links[f.Index]
+			}
+			out = append(out, fmt.Sprintf("%s %s %v flags %d seq %d ack %d ttl %d id %d len %d", name, p.Dir, p.Tuple, p.Flags, p.Seq, p.Ack, p.TTL, p.IPID, p.PayloadLen))
+		}
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLabLive captures live through a change, beside tcpdump: the same packets with the same interfaces and directions, the same
+// verdicts in the end, and each of them told while it ran.
+func TestLabLive(t *testing.T) {
+	t.Parallel()
+	requireLab(t)
+	l := newLab(t, "live", bridged)
+	l.masq(true, keepDefault...)
+	l.far.serveTCP(server, server2)
+	file := filepath.Join(t.TempDir(), "near.pcapng")
+	live := startLive(t, l.node, nil, slices.Concat([]string{"-i", "any", "-w", file, "-o", "jsonl"}, nodeFacts, strings.Fields(hostFilter))...)
+	dump := l.startTcpdump(labTap{"any", "any", hostFilter, func(l *lab) *labHost { return l.node }})
+	l.expect(l.pod.tcp(server, 2*time.Second), endTimeout, "the Pod's request before")
+	l.expect(l.node.tcp(server, waitBrief), endCompleted, "the node's request")
+	l.masq(true, keepNarrowed...)
+	l.expect(l.pod.tcp(server, waitBrief), endCompleted, "the Pod's request after")
+	l.expect(l.pod.ping(farIP, waitBrief), endCompleted, "the Pod's ping")
+	l.addPod2() // its interface appears while the capture runs
+	l.expect(l.pod2.tcp(server2, waitBrief), endCompleted, "the new Pod's request")
+	time.Sleep(1500 * time.Millisecond)
+	labSettle([]*tcpdump{dump})
+	tcpd := dump.stop()
+	stdout, stderr, code := live.stop(os.Interrupt)
+	if code != 0 || !strings.Contains(stderr, "none dropped by the kernel") {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	mine, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := linkNames(l.node.links())
+	links := make([]string, 64)
+	for i, n := range names {
+		links[i] = n
+	}
+	x, y := seenFrames(t, string(mine), links), seenFrames(t, string(tcpd.pcap), links)
+	if len(x) < 60 || !slices.Equal(x, y) {
+		t.Errorf("%d packets, tcpdump has %d", len(x), len(y))
+		for i := range min(len(x), len(y)) {
+			if x[i] != y[i] {
+				t.Fatalf("packet %d:\n%s\ntcpdump:\n%s", i+1, x[i], y[i])
+			}
+		}
+	}
+	if !slices.ContainsFunc(x, func(s string) bool { return strings.HasPrefix(s, "veth1 in tcp "+pod2IP) }) {
+		t.Error("the interface of the new Pod is not in the file")
+	}
+	// The verdicts of the file are those of tcpdump's.
+	facts := factsOf(t, nodeFacts)
+	whole := report.New(analyzeBytes(t, tcpd.pcap, wire.SideNear, facts), report.Tool{})
+	of := verdictsOf(t, report.New(analyzeBytes(t, mine, wire.SideNear, facts), report.Tool{}))
+	for id, want := range verdictsOf(t, whole) {
+		if of[id] != want {
+			t.Errorf("%s, by tcpdump's capture %s", of[id], want)
+		}
+	}
+	// And each was told live; the last that was said of a request is what the file says.
+	told := map[string]string{}
+	for line := range strings.Lines(stdout) {
+		if strings.HasPrefix(line, `{"type":"request"`) {
+			rec, err := report.Decode(strings.NewReader(`{"schema":"srcproof/1","tool":{},"captures":[{"side":"near","window":{"basis":"none"}}],"findings":[],"summary":{"requests":1},"requests":[` + line + `]}`))
+			if err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			maps.Copy(told, verdictsOf(t, rec))
+		}
+	}
+	for id, want := range of {
+		if told[id] != want {
+			t.Errorf("told live: %s, the file says %s", told[id], want)
+		}
+	}
+	if !strings.Contains(stdout, `{"type":"summary"`) {
+		t.Error("no summary at the end")
+	}
+	// tcpdump reads the file to its end.
+	text, err := labCommand("tcpdump", "-nr", file)
+	if err != nil || strings.Count(text, "\n") < len(x)*9/10 {
+		t.Errorf("tcpdump -r: %v, %d lines", err, strings.Count(text, "\n"))
+	}
+}
+
+// verdictsOf are a record's requests: what is said of each, with its legs.
+func verdictsOf(t *testing.T, rec *report.Record) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for i := range rec.Requests {
+		r := &rec.Requests[i]
+		s := fmt.Sprintf("%s %s > %s: %s %s %s %v", r.Proto, r.Client.Addr, r.Server.Addr, r.Source, r.Outcome, r.StoppedAt, r.Completed)
+		if r.Egress != nil {
+			s += " as " + r.Egress.Addr
+		}
+		for k := range r.Legs {
+			s += fmt.Sprintf("; %s %d points", r.Legs[k].Leg, len(r.Legs[k].Points))
+		}
+		out[r.ID] = s
+	}
+	return out
+}
+
+// TestLabLiveFaults: what can go wrong on a node.
+func TestLabLiveFaults(t *testing.T) {
+	t.Parallel()
+	requireLab(t)
+	l := newLab(t, "livefault", bridged)
+	l.far.serveTCP(server)
+	facts := factsOf(t, nodeFacts)
+	readable := func(t *testing.T, file string) int {
+		t.Helper()
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := exec.Command("tcpdump", "-nr", file).Output(); err != nil {
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			if !ok || !strings.Contains(string(exit.Stderr), "truncated") {
+				t.Errorf("tcpdump -r: %v", err)
+			}
+		}
+		r, err := capture.NewReader(strings.NewReader(string(b)), file, capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := analyze.Run([]analyze.Input{{File: file, Source: r}}, facts, analyze.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(res.Captures[0].Summary.Frames)
+	}
+	load := func(n int) {
+		for range n {
+			l.expect(l.node.tcp(server, waitBrief), endCompleted, "the node's request")
+		}
+	}
+	t.Run("killed", func(t *testing.T) {
+		for i := range 20 {
+			file := filepath.Join(t.TempDir(), "k.pcapng")
+			c := startLive(t, l.node, nil, "-i", "any", "-w", file, "--write-only", "-U")
+			load(1 + i%4)
+			time.Sleep(time.Duration(70+i*7) * time.Millisecond)
+			_, _, code := c.stop(os.Kill)
+			if n := readable(t, file); code == 0 || n == 0 {
+				t.Errorf("kill %d: exit code %d, %d packets", i, code, n)
+			}
+		}
+	})
+	t.Run("terminated", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "t.pcapng")
+		c := startLive(t, l.node, nil, "-w", file)
+		load(2)
+		_, stderr, code := c.stop(syscall.SIGTERM)
+		if n := readable(t, file); code != 0 || n < 20 {
+			t.Errorf("exit code %d, %d packets: %s", code, n, stderr)
+		}
+	})
+	t.Run("disk full", func(t *testing.T) {
+		dir := t.TempDir()
+		if _, err := labCommand("mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", dir); err != nil {
+			t.Skipf("not checked: a full disk (%v)", err)
+		}
+		defer func() { _, _ = labCommand("umount", dir) }()
+		file := filepath.Join(dir, "full.pcapng")
+		c := startLive(t, l.node, nil, "-w", file, "--write-only", "-U", "-s", "0", "--duration", "20s")
+		for range 40 {
+			load(5)
+		}
+		_, stderr, code := c.wait()
+		if n := readable(t, file); code != 2 || !strings.Contains(stderr, "no space left: the file can be read up to its last whole packet") || n == 0 {
+			t.Errorf("exit code %d, %d packets: %s", code, n, stderr)
+		}
+	})
+	t.Run("without the capability, and with it alone", func(t *testing.T) {
+		if _, err := exec.LookPath("setpriv"); err != nil {
+			t.Skip("not checked: capabilities (setpriv is not installed)")
+		}
+		dir := t.TempDir()
+		bin := liveBinary(t)
+		for _, d := range []string{dir, filepath.Dir(dir), filepath.Dir(bin), filepath.Dir(filepath.Dir(bin))} {
+			if err := os.Chmod(d, 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nobody := []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
+		cmd := exec.Command("ip", slices.Concat([]string{"netns", "exec", l.node.ns}, nobody, []string{bin, "capture", "-c", "1"})...)
+		cmd.Env = append(os.Environ(), raceEnv)
+		out, err := cmd.CombinedOutput()
+		exit, _ := errors.AsType[*exec.ExitError](err)
+		if exit == nil || exit.ExitCode() != 2 || !strings.Contains(string(out), "needs root or the capability CAP_NET_RAW: run it with sudo, or once: sudo setcap cap_net_raw+ep ") {
+			t.Errorf("without: %v: %s", err, out)
+		}
+		file := filepath.Join(dir, "cap.pcapng")
+		c := startLive(t, l.node, append(nobody, "--inh-caps=+net_raw", "--ambient-caps=+net_raw"), "-w", file, "--write-only", "-i", "eth0")
+		load(2)
+		_, stderr, code := c.stop(os.Interrupt)
+		if n := readable(t, file); code != 0 || n < 5 {
+			t.Errorf("with cap_net_raw: exit code %d, %d packets: %s", code, n, stderr)
+		}
+	})
+	t.Run("the interface is removed", func(t *testing.T) {
+		l.node.ip("link add gone0 type veth peer name gone1", "link set gone0 up", "link set gone1 up")
+		file := filepath.Join(t.TempDir(), "gone.pcapng")
+		c := startLive(t, l.node, nil, "-w", file, "--write-only", "-i", "gone0", "--duration", "20s")
+		l.node.ip("link del gone0")
+		_, stderr, code := c.wait()
+		if code != 2 || !strings.Contains(stderr, "interface gone0: was removed while capturing") {
+			t.Errorf("exit code %d: %s", code, stderr)
+		}
+	})
+	t.Run("expectation", func(t *testing.T) {
+		l.masq(true, keepNarrowed...)
+		args := slices.Concat([]string{"--request", podRequest, "--duration", "20s"}, nodeFacts)
+		c := startLive(t, l.node, nil, append(slices.Clone(args), "--expect", "source=node-snated,completed=true")...)
+		l.expect(l.pod.tcp(server, waitBrief), endCompleted, "the Pod's request")
+		begun := time.Now()
+		if stdout, stderr, code := c.wait(); code != 0 || time.Since(begun) > 10*time.Second || !strings.Contains(stdout, "node-snated") {
+			t.Errorf("met: exit code %d after %v: %s%s", code, time.Since(begun), stderr, stdout)
+		}
+		c = startLive(t, l.node, nil, append(slices.Clip(nodeFacts), "--request", podRequest, "--expect", "source=pod-sourced", "--duration", "3s")...)
+		l.expect(l.pod.tcp(server, waitBrief), endCompleted, "the Pod's request")
+		if _, stderr, code := c.wait(); code != 1 {
+			t.Errorf("not met: exit code %d: %s", code, stderr)
+		}
+		c = startLive(t, l.node, nil, append(slices.Clip(nodeFacts), "--request", podRequest, "--expect", "source=pod-sourced", "--duration", "1s")...)
+		if _, stderr, code := c.wait(); code != 3 {
+			t.Errorf("no request: exit code %d: %s", code, stderr)
+		}
+	})
+}

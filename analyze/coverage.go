@@ -331,7 +331,7 @@ func (a *analysis) filter() (expr string, known bool) {
 // runsOn tells whether the capture went on long enough after a request's first packet for its answer, or its other leg,
 // to be due: 1 s, or three times the longest handshake seen, or until the request was sent again (DESIGN section 5).
 func (a *analysis) runsOn(first int64, resent bool) gap {
-	last := max(a.t.lastTime, a.sum.Last) // frames that gave no packet show that it ran, too
+	last := a.lastTime()
 	if first == wire.NoTime || last == wire.NoTime {
 		return gapNoTime
 	}
@@ -341,13 +341,19 @@ func (a *analysis) runsOn(first int64, resent bool) gap {
 	return gapEnded
 }
 
+// lastTime is until when the capture ran: frames that gave no packet show that it did, too.
+func (a *analysis) lastTime() int64 {
+	_, until, _ := a.sum.Window()
+	return max(a.t.lastTime, until)
+}
+
 // runsOut tells whether the capture went on long enough after a direction's first packet, and a little after its last one,
 // for an answer to any of them to be due.
 func (a *analysis) runsOut(d *dirState) gap {
 	if g := a.runsOn(d.first, false); g != covered {
 		return g
 	}
-	if max(a.t.lastTime, a.sum.Last)-d.last < min(1_000_000_000, max(50_000_000, 3*a.longestHandshake)) {
+	if a.lastTime()-d.last < min(1_000_000_000, max(50_000_000, 3*a.longestHandshake)) {
 		return gapEnded
 	}
 	return covered

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/srcproof/srcproof/capture/wire"
@@ -30,6 +31,8 @@ func TestNotSentNeeds(t *testing.T) {
 
 		// Window.
 		{"the capture ends 0.5 s behind the only packet", g, podTCP, []part{inOrder(neighbours()[:15], seenAt(lost[:1], later(-0.5)))}, "outbound unknown(capture-ended) request-only(capture-ended) unknown(capture-ended)"},
+		{"no packet comes behind it, but the file records that the capture ran on", g, podTCP, []part{inOrder(neighbours()[:15], seenAt(lost[:1], later(-0.5))), ran(-100, 100)}, never},
+		{"what the file records of its time cannot be, as packets lie outside", g, podTCP, []part{inOrder(neighbours()[:15], seenAt(lost[:1], later(-0.5))), ran(0.3, 100)}, "outbound unknown(capture-ended) request-only(capture-ended) unknown(capture-ended)"},
 		{"the input has no times", g, podTCP, []part{seenAt(capture().(many), timeless)}, "outbound !not-sent * !node-out"},
 
 		// Filter, recorded or stated.
@@ -113,5 +116,42 @@ func TestFlowsLetGo(t *testing.T) {
 	}
 	if len(res.Limits) == 0 {
 		t.Error("no limit says that flows were let go")
+	}
+}
+
+// Two files of one capture: what was due in the silence between them is not missing, unless they record that both ran then.
+func TestCoverageBetweenFiles(t *testing.T) {
+	g := gke(t)
+	lost := seenAt(tries(podEnds, 1, 2, 4), in("veth1"))
+	first := inOrder(neighbours()[:15], seenAt(lost[:1], later(-0.5)))
+	for _, tt := range []struct {
+		name       string
+		ran, after about
+		want       string
+	}{
+		{"nothing is recorded", func(*recording) {}, func(*recording) {}, "between-files"},
+		{"the first file alone records it", ran(-100, 21), func(*recording) {}, ""},
+		{"both record it, and there is no gap", ran(-100, 8), ran(8, 40), ""},
+		{"both record it, and there is one", ran(-100, 0.5001), ran(8, 40), "between-files"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			one, two := captureOf(t, first, tt.ran), captureOf(t, seenAt(neighbours(), later(20)), tt.after)
+			one.Label, two.Label = "node", "node"
+			one.File, two.File = "1.pcapng", "2.pcapng"
+			res := runOf(t, g, Options{}, one, two)
+			i := slices.IndexFunc(res.Requests, func(r Request) bool { return r.Tuple == tupleOf(wire.ProtoTCP, podEnds) })
+			if i < 0 {
+				t.Fatal("no request")
+			}
+			got := ""
+			for _, u := range res.Requests[i].Unknown {
+				if u.Field == "source" {
+					got = u.Reason
+				}
+			}
+			if got != tt.want || (tt.want == "") != (res.Requests[i].Source == NotSent) {
+				t.Errorf("%s: source is unknown for %q, want %q", res.Requests[i].Source, got, tt.want)
+			}
+		})
 	}
 }

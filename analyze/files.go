@@ -250,9 +250,13 @@ func (s *summary) add(f *wire.Summary, damaged, isFirst bool) {
 	for i := range s.Skipped {
 		s.Skipped[i] += f.Skipped[i]
 	}
-	if s.Last != wire.NoTime && f.First != wire.NoTime && f.First-s.Last > fileGap {
-		s.gaps = append(s.gaps, [2]int64{s.Last, f.First})
+	from, until, recorded := s.Window()
+	next, end, also := f.Window()
+	if until != wire.NoTime && next != wire.NoTime && next-until > fileGap {
+		s.gaps = append(s.gaps, [2]int64{until, next})
 	}
+	s.HasWindow = recorded && also
+	s.From, s.Until = min(from, next), max(until, end)
 	if f.First != wire.NoTime && (s.First == wire.NoTime || f.First < s.First) {
 		s.First = f.First
 	}

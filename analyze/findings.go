@@ -811,7 +811,7 @@ func answerWords(res *Result, r *Request) string {
 			return "no reply, but a router asked for smaller packets"
 		}
 		s := "no reply of any kind"
-		end := res.Captures[r.capture()].Summary.Last
+		_, end, _ := res.Captures[r.capture()].Summary.Window()
 		if r.First != wire.NoTime && end != wire.NoTime && end > r.First {
 			s += " in the " + seconds(end-r.First) + " until the capture ends"
 			if c := &res.Captures[r.capture()]; r.Tuple.Proto == wire.ProtoTCP && c.OnlySYN {

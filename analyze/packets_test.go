@@ -465,6 +465,13 @@ func window(from, to float64) about {
 	return func(r *recording) { r.from, r.to = instant(from), instant(to) }
 }
 
+// ran is a capture that records itself from and to which seconds it ran.
+func ran(from, to float64) about {
+	return func(r *recording) {
+		r.summary.From, r.summary.Until, r.summary.HasWindow = instant(from), instant(to), true
+	}
+}
+
 func (r *recording) index(name string) uint32 {
 	if i, ok := r.names[name]; ok {
 		return i

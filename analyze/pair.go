@@ -910,7 +910,9 @@ func otherNode(a, b *analysis, left wire.Addr) bool {
 			return false
 		}
 	}
-	return a.sum.First <= b.sum.Last && b.sum.First <= a.sum.Last
+	from, to, _ := a.sum.Window()
+	otherFrom, otherTo, _ := b.sum.Window()
+	return from <= otherTo && otherFrom <= to
 }
 
 // name is how people know a capture.

@@ -363,6 +363,13 @@ func TestAbsenceIsCovered(t *testing.T) {
 			StopReturn, "",
 		},
 		{
+			"return: the near capture records when it ended, and that is too early",
+			sides{near: []part{inOrder(kn[:6], viaNode.near(lost[0])), ran(-100, 1.1)}, far: replied()},
+			"capture-ended",
+			sides{near: []part{inOrder(kn[:6], viaNode.near(lost[0])), ran(-100, 15)}, far: replied()},
+			StopReturn, "",
+		},
+		{
 			"return: the near file is cut",
 			sides{near: near(about(damagedEnd)), far: replied()},
 			"capture-incomplete",

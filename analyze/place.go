@@ -207,7 +207,7 @@ func (a *analysis) answerDue(v *view, m *partner) gap {
 	if answered == wire.NoTime || !known {
 		return a.runsOut(&v.exit().client)
 	}
-	if max(a.t.lastTime, a.sum.Last)-(answered-lower) < 1_000_000_000 {
+	if a.lastTime()-(answered-lower) < 1_000_000_000 {
 		return gapEnded
 	}
 	return covered
@@ -262,7 +262,8 @@ func (m *partner) fromTheBeginning(r *Request, v, far *view) bool {
 		return false
 	}
 	lower, _, known := m.p.clock.at(v.exit().client.first)
-	return f.requests[m.chain].RequestsSent >= r.RequestsSent || known && f.sum.First <= v.exit().client.first+lower
+	from, _, _ := f.sum.Window()
+	return f.requests[m.chain].RequestsSent >= r.RequestsSent || known && from <= v.exit().client.first+lower
 }
 
 // legInterface returns the one interface at which a leg was seen where the capture records no direction, -1 otherwise.
@@ -381,7 +382,7 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	}
 	// Window and clock.
 	l := v.exit()
-	from, to := f.sum.First, f.sum.Last
+	from, to, _ := f.sum.Window()
 	lower, upper, known := p.clock.at(l.client.first)
 	switch {
 	case l.client.first == wire.NoTime:
@@ -696,12 +697,13 @@ func (c *clock) stepNote(near string) string {
 
 // whyApart says what two captures that share nothing most likely are.
 func (p *pairing) whyApart() string {
-	a, b := p.near.sum, p.far.sum
+	from, to, _ := p.near.sum.Window()
+	farFrom, farTo, _ := p.far.sum.Window()
 	switch {
 	case p.far.t.firstTime == wire.NoTime:
 		return "it holds no packets"
-	case a.First != wire.NoTime && b.First != wire.NoTime && (a.Last < b.First || b.Last < a.First):
-		return fmt.Sprintf("by their clocks they ran at different times (%s apart)", seconds(max(b.First-a.Last, a.First-b.Last)))
+	case from != wire.NoTime && farFrom != wire.NoTime && (to < farFrom || farTo < from):
+		return fmt.Sprintf("by their clocks they ran at different times (%s apart)", seconds(max(farFrom-to, from-farTo)))
 	}
 	occurs := p.far.occurrences()
 	for _, v := range p.near.views {

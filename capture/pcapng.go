@@ -33,7 +33,7 @@ const (
 
 	epbFlags, epbDropcount = 2, 4
 
-	isbIfdrop, isbOSdrop = 5, 7
+	isbStart, isbEnd, isbIfrecv, isbIfdrop, isbOSdrop = 2, 3, 4, 5, 7
 )
 
 const (
@@ -48,6 +48,7 @@ const (
 type sectionState struct {
 	ifaces []ngInterface
 	text   int // bytes of text kept of the whole file
+	nth    int // sections begun
 }
 
 // ngInterface is what reading an interface's packets needs.
@@ -57,6 +58,15 @@ type ngInterface struct {
 	snapLen  uint32
 	clock    clock
 	counted  bool // a statistics block gave its drops
+	frames   uint64
+	ran      ranTime
+}
+
+// ranTime is when an interface was captured on, by its statistics block.
+type ranTime struct {
+	from, until                    int64
+	received                       uint64
+	hasFrom, hasUntil, hasReceived bool
 }
 
 // openPcapng reads the first section header. r.s stands at its beginning.
@@ -196,6 +206,7 @@ func (r *Reader) nextSection(off int64) error {
 		return err
 	}
 	r.section.ifaces = r.section.ifaces[:0]
+	r.section.nth++
 	if !r.options(body[16:], func(code uint16, v []byte) {
 		switch code {
 		case shbHardware:
@@ -307,6 +318,7 @@ func (r *Reader) iface(off int64, id uint32) (*ngInterface, error) {
 // packet books a frame. It tells whether the frame has bytes.
 func (r *Reader) packet(i *ngInterface, t int64, orig uint32, frame []byte) bool {
 	r.frames++
+	i.frames++
 	r.frame = frame
 	r.linkType = i.linkType
 	r.meta = FrameMeta{Time: t, Frame: r.frames, WireLen: max(orig, uint32(len(frame))), Iface: i.index}
@@ -424,7 +436,7 @@ func (r *Reader) oldPacket(off int64, b []byte) (bool, error) {
 	return ok, nil
 }
 
-// statistics reads an ISB's drop counts (section 4.6). They count from the start of the capture, so that the last block
+// statistics reads an ISB's times and drop counts (section 4.6). They count from the start of the capture, so that the last block
 // of an interface holds.
 func (r *Reader) statistics(b []byte) {
 	if len(b) < 12 {
@@ -435,7 +447,17 @@ func (r *Reader) statistics(b []byte) {
 		return
 	}
 	dropped, has := uint64(0), false
+	i := &r.section.ifaces[id]
+	i.ran = ranTime{}
 	r.options(b[12:], func(code uint16, v []byte) {
+		switch {
+		case code == isbStart && len(v) >= 8:
+			i.ran.from, i.ran.hasFrom = i.clock.time(uint64(r.u32(v))<<32|uint64(r.u32(v[4:]))), true
+		case code == isbEnd && len(v) >= 8:
+			i.ran.until, i.ran.hasUntil = i.clock.time(uint64(r.u32(v))<<32|uint64(r.u32(v[4:]))), true
+		case code == isbIfrecv && len(v) >= 8:
+			i.ran.received, i.ran.hasReceived = r.u64(v), true
+		}
 		if (code == isbIfdrop || code == isbOSdrop) && len(v) >= 8 {
 			var carry uint64
 			if dropped, carry = bits.Add64(dropped, r.u64(v), 0); carry != 0 {
@@ -445,10 +467,28 @@ func (r *Reader) statistics(b []byte) {
 		}
 	})
 	if has {
-		r.section.ifaces[id].counted = true
-		f := &r.dec.Interfaces[r.section.ifaces[id].index]
+		i.counted = true
+		f := &r.dec.Interfaces[i.index]
 		f.Dropped, f.HasDropped = dropped, true
 	}
+}
+
+// window is when the capture ran, by the statistics of all its interfaces. Programs that cut packets out of a file leave its
+// statistics as they were (editcap, tshark -w): they hold only where they count as many packets as the file has.
+func (r *Reader) window() (from, until int64, ok bool) {
+	if !r.isNG || !r.complete || r.section.nth != 1 || len(r.section.ifaces) == 0 {
+		return 0, 0, false
+	}
+	from, until = math.MinInt64, math.MaxInt64
+	for n := range r.section.ifaces {
+		i := &r.section.ifaces[n]
+		ran := &i.ran
+		if !ran.hasFrom || !ran.hasUntil || !ran.hasReceived || ran.received != i.frames || ran.from == noTime || ran.until == noTime {
+			return 0, 0, false
+		}
+		from, until = max(from, ran.from), min(until, ran.until)
+	}
+	return from, until, from <= until
 }
 
 // summarizeInterfaces draws from the interfaces what they have in common: the smallest snap length, the sum of the

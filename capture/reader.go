@@ -212,6 +212,7 @@ func (r *Reader) Summary() wire.Summary {
 	s.Notes = slices.Clone(s.Notes)
 	s.Interfaces = slices.Clone(r.dec.Interfaces)
 	r.summarizeInterfaces(&s)
+	s.From, s.Until, s.HasWindow = r.window()
 	return s
 }
 

@@ -205,6 +205,17 @@ func (b *builder) iface(capture int, iface uint32) Maybe {
 	return b.names[capture][iface]
 }
 
+func windowOf(s *wire.Summary) Window {
+	from, until, recorded := s.Window()
+	switch {
+	case from == wire.NoTime || until == wire.NoTime:
+		return Window{Basis: "none"}
+	case recorded:
+		return Window{From: TimeOf(from), To: TimeOf(until), Basis: "recorded"}
+	}
+	return Window{From: TimeOf(from), To: TimeOf(until), Basis: "packets"}
+}
+
 func (b *builder) capture(out *Capture, i int) {
 	in := &b.res.Captures[i]
 	s := &in.Summary
@@ -217,7 +228,7 @@ func (b *builder) capture(out *Capture, i int) {
 		ClockPairs: known(uint64(max(in.ClockPairs, 0)), in.HasOffset && !in.ClockStated), ClockStated: in.HasOffset && in.ClockStated,
 		FilteredOut: s.FilteredOut, CutPackets: s.CutFrames, LetGo: in.LetGo, Skipped: make(map[string]uint64),
 		Notes:  once(slices.Concat(s.Notes, in.Notes)),
-		Window: Window{From: TimeOf(s.First), To: TimeOf(s.Last), Basis: "packets"},
+		Window: windowOf(s),
 	}
 	// A stated filter beats the recorded one: the person knows what the file left out.
 	switch {
@@ -225,9 +236,6 @@ func (b *builder) capture(out *Capture, i int) {
 		out.Filter, out.FilterBasis = known(in.StatedFilter, true), "stated"
 	case s.HasFilter:
 		out.Filter, out.FilterBasis = known(s.Filter, true), "recorded"
-	}
-	if s.First == wire.NoTime || s.Last == wire.NoTime {
-		out.Window = Window{Basis: "none"}
 	}
 	for k, n := range s.Skipped {
 		if n > 0 {

@@ -103,7 +103,7 @@ type Interface struct {
 type Window struct {
 	From  Time   `json:"from"`
 	To    Time   `json:"to"`
-	Basis string `json:"basis"` // "packets": first and last packet; "none": no packet has a time
+	Basis string `json:"basis"` // "packets": first and last packet; "recorded": the file says when it was captured; "none": no packet has a time
 }
 
 // Endpoint is one end of a request.

@@ -85,6 +85,8 @@ type Summary struct {
 	Frames        uint64 // records read, decoded or not
 	Bytes         uint64 // captured bytes of those records
 	First, Last   int64  // earliest and latest time of a frame, NoTime if there is none
+	From, Until   int64  // when the capture began and ended by its own record, see Window. Valid iff HasWindow.
+	HasWindow     bool
 	Complete      bool   // the file ended where a record ended, and nothing in it was damaged
 	Dropped       uint64 // valid iff HasDropped
 	HasDropped    bool
@@ -95,4 +97,13 @@ type Summary struct {
 	Hardware      string // pcapng section header options, not escaped
 	OS            string
 	Application   string
+}
+
+// Window returns when the capture ran: as it records it itself, or else from its first frame to its last one. NoTime is not
+// known.
+func (s *Summary) Window() (from, until int64, recorded bool) {
+	if !s.HasWindow || s.From > s.Until || s.First != NoTime && (s.First < s.From || s.Last > s.Until) {
+		return s.First, s.Last, false
+	}
+	return s.From, s.Until, true
 }

@@ -83,15 +83,19 @@ func (p part) narrow(sum *wire.Summary, read uint64) {
 	if sum.First == wire.NoTime || sum.Last == wire.NoTime {
 		return
 	}
-	if p.from != 0 {
-		sum.First = max(sum.First, p.from)
+	cut := func(from, until *int64) (left bool) {
+		if p.from != 0 {
+			*from = max(*from, p.from)
+		}
+		if p.until != 0 {
+			*until = min(*until, p.until-1)
+		}
+		return *from <= *until
 	}
-	if p.until != 0 {
-		sum.Last = min(sum.Last, p.until-1)
-	}
-	if sum.First > sum.Last {
+	if !cut(&sum.First, &sum.Last) {
 		sum.First, sum.Last = wire.NoTime, wire.NoTime
 	}
+	sum.HasWindow = cut(&sum.From, &sum.Until) && sum.HasWindow
 	side := "from --changed-at on"
 	if p.until != 0 {
 		side = "before --changed-at"

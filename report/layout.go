@@ -34,6 +34,23 @@ func runeColumns(r rune) int {
 
 const ellipsis = "..."
 
+// cutEnd shortens s to at most width columns, keeping its beginning. Nothing of it is left if width is less than 4.
+func cutEnd(s string, width int) string {
+	if columns(s) <= width {
+		return s
+	}
+	if width <= len(ellipsis) {
+		return ""
+	}
+	left := width - len(ellipsis)
+	for i, r := range s {
+		if left -= runeColumns(r); left < 0 {
+			return s[:i] + ellipsis
+		}
+	}
+	return s
+}
+
 // cutMiddle shortens s to at most width columns, keeping both ends: the end of a name often tells it from its
 // neighbours. width is at least 5.
 func cutMiddle(s string, width int) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -29,10 +30,15 @@ type Capture struct {
 	loopback bool // the one device is a loopback interface
 	ifaces   []Interface
 	byIndex  map[uint32]uint32
-	last     uint32 // ifaces index of the last frame, and its key: packets come in runs
-	lastKey  uint32
+	recent   uint32 // ifaces index of the last frame, and its key: packets come in runs
+	recentOf uint32
 	stats    Stats
+	from     int64 // when it began, or the earliest frame's time
+	last     int64 // the latest frame's time
+	idle     int64 // when the ring was last seen empty
 	stopped  atomic.Bool
+	mu       sync.Mutex // held by Stop and Close, and for:
+	until    int64      // when it was stopped
 }
 
 // The ring's shape. A block is given to us when it is full or this old: that is how late a packet is seen.
@@ -117,6 +123,7 @@ func (c *Capture) open() error {
 			return fmt.Errorf("interface %s: promiscuous mode: %w (-p captures without)", c.opt.Device, err)
 		}
 	}
+	c.from = time.Now().UnixNano()
 	if err := unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: htons(unix.ETH_P_ALL), Ifindex: index}); err != nil {
 		return fmt.Errorf("interface %s: %w", c.opt.Device, err)
 	}
@@ -174,7 +181,9 @@ func (c *Capture) Next(dst []Frame, timeout time.Duration) (int, error) {
 			if err := c.wait(timeout); err != nil {
 				return 0, err
 			}
+			now := time.Now().UnixNano() // asked before the ring
 			if atomic.LoadUint32(c.status(c.block))&unix.TP_STATUS_USER == 0 {
+				c.idle = now
 				return 0, nil
 			}
 		}
@@ -210,6 +219,7 @@ func (c *Capture) frame(f *Frame, p []byte) bool {
 	}
 	at, snap, length := int(ne16(p[hdrMAC:])), int(ne32(p[hdrSnap:])), ne32(p[hdrLen:])
 	f.Time = int64(ne32(p[hdrSec:]))*1e9 + int64(ne32(p[hdrNsec:]))
+	c.from, c.last = min(c.from, f.Time), max(c.last, f.Time)
 	f.Dir = wire.DirIn
 	if kind == unix.PACKET_OUTGOING {
 		f.Dir = wire.DirOut
@@ -245,8 +255,8 @@ func (c *Capture) frame(f *Frame, p []byte) bool {
 
 // iface returns the index in ifaces of an interface, and asks for its name when it is new: a Pod's appears while we run.
 func (c *Capture) iface(index uint32) uint32 {
-	if index == c.lastKey && len(c.ifaces) > 0 {
-		return c.last
+	if index == c.recentOf && len(c.ifaces) > 0 {
+		return c.recent
 	}
 	i, ok := c.byIndex[index]
 	if !ok {
@@ -258,7 +268,7 @@ func (c *Capture) iface(index uint32) uint32 {
 		c.byIndex[index] = i
 		c.ifaces = append(c.ifaces, Interface{Name: name, Index: index})
 	}
-	c.last, c.lastKey = i, index
+	c.recent, c.recentOf = i, index
 	return i
 }
 
@@ -300,9 +310,12 @@ func (c *Capture) wait(timeout time.Duration) error {
 // Stop ends the capture: no more packets are taken, and Next gives what was captured until now. It may be called from another
 // goroutine, and again.
 func (c *Capture) Stop() {
-	if c.stopped.Swap(true) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fd < 0 || c.stopped.Swap(true) {
 		return
 	}
+	c.until = time.Now().UnixNano()
 	// A filter that takes nothing: what the kernel has captured stays in the ring until its block is handed over.
 	none := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}
 	_ = unix.SetsockoptSockFprog(c.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &none}) // else Next goes on until the ring is empty
@@ -311,6 +324,21 @@ func (c *Capture) Stop() {
 
 // Stopped tells whether Stop was called.
 func (c *Capture) Stopped() bool { return c.stopped.Load() }
+
+// settled is how long after it passed a packet has been handed over at the latest, in nanoseconds: twice the time after which
+// the kernel gives up a block that is not full, and as much again for a busy machine.
+const settled = 4 * blockRetire * int64(time.Millisecond)
+
+// Ran tells between which times all packets have been given by Next, in nanoseconds since 1970-01-01 UTC.
+func (c *Capture) Ran() (from, until int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	until = c.idle - settled
+	if c.until != 0 {
+		until = min(until, c.until)
+	}
+	return c.from, max(c.from, c.last, until)
+}
 
 // Stats asks the kernel what it counted.
 func (c *Capture) Stats() (Stats, error) {
@@ -325,6 +353,8 @@ func (c *Capture) Stats() (Stats, error) {
 
 // Close ends the capture and gives everything back.
 func (c *Capture) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.ring != nil {
 		_ = unix.Munmap(c.ring)
 		c.ring = nil

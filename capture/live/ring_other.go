@@ -19,6 +19,9 @@ func (c *Capture) Interfaces() []Interface { return nil }
 // Next is never called: there is no Capture.
 func (c *Capture) Next([]Frame, time.Duration) (int, error) { return 0, ErrNotSupported }
 
+// Ran is never asked: there is no Capture.
+func (c *Capture) Ran() (from, until int64) { return 0, 0 }
+
 // Stop is never called: there is no Capture.
 func (c *Capture) Stop() {}
 

@@ -41,10 +41,10 @@ func (s *Stream) Decode(dst []wire.Packet, f *Frame, ifaces []Interface) []wire.
 	return s.decoder.Decode(dst, capture.FrameMeta{Time: f.Time, Frame: s.sum.Frames, WireLen: f.WireLen, Iface: s.ids[f.Iface], Dir: f.Dir}, s.section.LinkType, f.Data)
 }
 
-// Summary is what is known of the capture until now; dropped is what the kernel says.
-func (s *Stream) Summary(dropped uint64) wire.Summary {
+// Summary is what is known of the capture if it ended so now.
+func (s *Stream) Summary(e Ending) wire.Summary {
 	sum := s.sum
-	sum.Dropped = dropped
+	sum.From, sum.Until, sum.HasWindow, sum.Dropped = e.From, e.Until, true, e.Dropped
 	sum.Skipped, sum.CutFrames = s.decoder.Skipped, s.decoder.CutFrames
 	sum.Interfaces = slices.Clone(s.decoder.Interfaces)
 	sum.LinkTypes, sum.Notes = slices.Clone(sum.LinkTypes), slices.Clone(sum.Notes)

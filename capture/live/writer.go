@@ -10,6 +10,7 @@ import (
 
 // Section says what a file was captured with.
 type Section struct {
+	Device   string // Any, or an interface's name
 	LinkType uint32
 	SnapLen  int    // bytes of a frame, the link header included
 	Filter   string // "" is none
@@ -29,7 +30,6 @@ type Writer struct {
 	b       []byte
 	count   []uint64 // frames written, of each interface that has its block
 	size    int64
-	last    int64
 	err     error // w's first error: nothing is written after it
 }
 
@@ -38,7 +38,7 @@ const flushAt = 256 << 10
 
 // NewWriter begins a file.
 func NewWriter(w io.Writer, s Section) *Writer {
-	out := &Writer{w: w, section: s, last: wire.NoTime}
+	out := &Writer{w: w, section: s}
 	out.block(blockSection, func() {
 		out.u32(0x1a2b3c4d) // byte order
 		out.u16(1)          // version 1.0
@@ -154,7 +154,6 @@ func (w *Writer) Write(f *Frame, ifaces []Interface) error {
 		w.end()
 	}
 	w.close(at)
-	w.last = f.Time
 	if len(w.b) >= flushAt {
 		return w.Flush()
 	}
@@ -197,20 +196,37 @@ func (w *Writer) Flush() error {
 	return w.err
 }
 
-// Close ends the file with the statistics of its interfaces. The kernel counts what it dropped for the capture as a whole:
-// dropped stands with the first interface.
-func (w *Writer) Close(ifaces []Interface, dropped uint64) error {
+// Ending is what a file says of its capture once that has ended.
+type Ending struct {
+	From, Until int64  // when it ran, in nanoseconds since 1970-01-01 UTC
+	Dropped     uint64 // by the kernel, between From and Until
+}
+
+// Close ends the file with the statistics of its interfaces. The kernel counts what it dropped for the capture as a whole: that
+// stands with the first interface. A file without packets gets the block of its device, for tcpdump reads none without one.
+func (w *Writer) Close(ifaces []Interface, e Ending) error {
 	for len(w.count) < len(ifaces) {
 		w.iface(&ifaces[len(w.count)])
+	}
+	if len(w.count) == 0 {
+		w.iface(&Interface{Name: w.section.Device})
 	}
 	for i := range w.count {
 		w.block(blockStatistics, func() {
 			w.u32(uint32(i))
-			w.stampOf(max(w.last, 0))
+			w.stampOf(e.Until)
+			for _, t := range []struct {
+				code uint16
+				at   int64
+			}{{optStartTime, e.From}, {optEndTime, e.Until}} {
+				w.u16(t.code)
+				w.u16(8)
+				w.stampOf(t.at)
+			}
 			w.number(optReceived, w.count[i])
 			drops := uint64(0)
 			if i == 0 {
-				drops = dropped
+				drops = e.Dropped
 			}
 			w.number(optOSDropped, drops)
 			w.end()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func TestWriter(t *testing.T) {
 		t.Errorf("size %d, %d bytes written before they are flushed", n, b.Len())
 	}
 	ifaces = append(ifaces, Interface{Name: "silent", Index: 9})
-	if err := w.Close(ifaces, 5); err != nil {
+	if err := w.Close(ifaces, Ending{From: base - 7, Until: base + 9, Dropped: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if w.Size() != int64(b.Len()) || b.Len()%4 != 0 {
@@ -68,7 +69,7 @@ func TestWriter(t *testing.T) {
 		t.Fatalf("%d packets, %v", len(batch), err)
 	}
 	sum := r.Summary()
-	if !sum.HasDropped || sum.Dropped != 5 || !sum.HasFilter || sum.Filter != "host 10.20.0.10" || !sum.Complete || sum.Application != "srcproof 1" || sum.OS != "Linux 6" {
+	if !sum.HasDropped || sum.Dropped != 5 || !sum.HasFilter || sum.Filter != "host 10.20.0.10" || !sum.Complete || sum.Application != "srcproof 1" || sum.OS != "Linux 6" || !sum.HasWindow || sum.From != base-7 || sum.Until != base+9 {
 		t.Errorf("%+v", sum)
 	}
 	for i, want := range []string{"veth0 7 in", "eth0 8 out", "eth0 8 out"} {
@@ -105,7 +106,7 @@ func TestWriterCut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(ifaces, 0); err != nil {
+	if err := w.Close(ifaces, Ending{}); err != nil {
 		t.Fatal(err)
 	}
 	last := 0
@@ -141,7 +142,7 @@ func TestWriterError(t *testing.T) {
 	if err := w.Flush(); !errors.Is(err, full) {
 		t.Errorf("%v", err)
 	}
-	if err := w.Close([]Interface{{Name: "a", Index: 7}}, 0); !errors.Is(err, full) {
+	if err := w.Close([]Interface{{Name: "a", Index: 7}}, Ending{}); !errors.Is(err, full) {
 		t.Errorf("%v", err)
 	}
 }
@@ -149,3 +150,63 @@ func TestWriterError(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// A file says when it was captured only as long as it is whole: a program that takes packets out leaves the times as they were.
+func TestWriterWindow(t *testing.T) {
+	ifaces := []Interface{{Name: "veth0", Index: 7}, {Name: "eth0", Index: 8}}
+	write := func(e Ending, frames ...Frame) []byte {
+		var b bytes.Buffer
+		w := NewWriter(&b, Section{Device: Any, LinkType: LinkSLL2, SnapLen: 2068})
+		for i := range frames {
+			if err := w.Write(&frames[i], ifaces); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(frames) == 0 {
+			ifaces = nil
+		}
+		if err := w.Close(ifaces, e); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	frames := []Frame{synFrame(0, wire.DirIn, 5e9, 1), synFrame(1, wire.DirOut, 6e9, 1)}
+	whole := write(Ending{From: 1e9, Until: 9e9}, frames...)
+	one := bytes.LastIndex(whole, []byte{6, 0, 0, 0}) // the last packet block
+	size := int(whole[one+4])
+	for _, tt := range []struct {
+		name        string
+		b           []byte
+		from, until int64
+		recorded    bool
+	}{
+		{"whole", whole, 1e9, 9e9, true},
+		{"a packet was taken out", slices.Concat(whole[:one], whole[one+size:]), 5e9, 5e9, false},
+		{"cut before its statistics", whole[:one+size], 5e9, 6e9, false},
+		{"two captures, one behind the other", slices.Concat(whole, whole), 5e9, 6e9, false},
+		{"it says that it ended before its last packet", write(Ending{From: 1e9, Until: 5.5e9}, frames...), 5e9, 6e9, false},
+		{"no packet", write(Ending{From: 1e9, Until: 9e9}), 1e9, 9e9, true},
+	} {
+		r, err := capture.NewReader(bytes.NewReader(tt.b), "x", capture.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for batch := make([]wire.Packet, 8); err == nil; {
+			_, err = r.Read(batch)
+		}
+		sum := r.Summary()
+		from, until, recorded := sum.Window()
+		if from != tt.from || until != tt.until || recorded != tt.recorded {
+			t.Errorf("%s: %d to %d, recorded %v; want %d to %d, %v", tt.name, from, until, recorded, tt.from, tt.until, tt.recorded)
+		}
+		if _, err := exec.LookPath("tcpdump"); err == nil && sum.Frames == 0 {
+			file := filepath.Join(t.TempDir(), "empty.pcapng")
+			if err := writeFile(file, tt.b); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.Command("tcpdump", "-nr", file).CombinedOutput(); err != nil {
+				t.Errorf("tcpdump does not read a file without packets: %s", out)
+			}
+		}
+	}
+}

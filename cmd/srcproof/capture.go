@@ -174,7 +174,7 @@ func (f *liveFlags) resolve(args []string) (opt liveOptions, err error) {
 // section says what the file is captured with.
 func (o *liveOptions) section(std *stdio, linkType uint32) live.Section {
 	s := live.Section{
-		LinkType: linkType, SnapLen: o.capture.SnapLen, Filter: o.capture.Filter, Command: program + " " + strings.Join(std.args, " "),
+		Device: o.capture.Device, LinkType: linkType, SnapLen: o.capture.SnapLen, Filter: o.capture.Filter, Command: program + " " + strings.Join(std.args, " "),
 		App: program + " " + versionText(),
 	}
 	if linkType == live.LinkSLL2 {
@@ -201,7 +201,7 @@ func runCapture(ctx context.Context, std *stdio, opt liveOptions) error {
 	}
 	run := liveRun{std: std, opt: opt, capture: c, section: opt.section(std, c.LinkType())}
 	if opt.files.name != "" {
-		run.files = newCaptureFiles(opt.files, run.section, std)
+		run.files = newCaptureFiles(opt.files, run.section, std, run.state)
 	}
 	if !opt.writeOnly {
 		run.verdicts = newLiveVerdicts(std, opt, run.section)
@@ -255,7 +255,8 @@ type liveRun struct {
 	files    *captureFiles // nil without -w
 	verdicts *liveVerdicts // nil with --write-only
 	captured uint64
-	ended    bool // what was captured since is not taken
+	last     int64 // the latest frame's time, of those that were taken
+	ended    bool  // what was captured since is not taken
 }
 
 // pollTime is how long the capture waits for packets before it looks at the clock.
@@ -298,6 +299,7 @@ func (r *liveRun) loop() error {
 				f.Data = f.Data[:live.Trim(r.section.LinkType, f.Data)]
 			}
 			r.captured++
+			r.last = max(r.last, f.Time)
 			if r.files != nil && failed == nil {
 				if failed = r.files.write(f, r.capture.Interfaces()); failed != nil {
 					stop()
@@ -313,25 +315,28 @@ func (r *liveRun) loop() error {
 		now := time.Now()
 		if r.files != nil && failed == nil {
 			var last bool
-			if last, failed = r.files.tick(now, n == 0, r.capture.Interfaces()); last || failed != nil {
+			if last, failed = r.files.tick(now, n == 0); last || failed != nil {
 				stop()
 			}
 		}
 		if r.opt.duration > 0 && now.Sub(begun) >= r.opt.duration {
-			stop()
+			r.capture.Stop()
 		}
 		if r.verdicts != nil && r.verdicts.due(now) {
-			if met, err := r.verdicts.judge(r.dropped()); err != nil {
+			if met, err := r.verdicts.judge(r.state()); err != nil {
 				failed = errors.Join(failed, err)
 				stop()
 			} else if met {
-				stop()
+				r.capture.Stop()
 			}
 		}
 	}
-	dropped := r.dropped()
+	if r.verdicts != nil {
+		failed = errors.Join(failed, r.verdicts.erase())
+	}
+	state := r.state()
 	if r.files != nil {
-		if err := r.files.close(r.capture.Interfaces(), dropped); failed == nil {
+		if err := r.files.end(state.until); failed == nil {
 			failed = err
 		}
 	}
@@ -339,15 +344,20 @@ func (r *liveRun) loop() error {
 	r.std.say("%s captured, %s", countWords(r.captured, "packet"), droppedWords(stats))
 	var verdict error
 	if r.verdicts != nil {
-		verdict = r.verdicts.finish(dropped)
+		verdict = r.verdicts.finish(state)
 	}
 	return errors.Join(failed, verdict)
 }
 
-// dropped is how many packets the kernel has dropped until now.
-func (r *liveRun) dropped() uint64 {
+// state asks the capture how it goes.
+func (r *liveRun) state() captureState {
 	stats, _ := r.capture.Stats() // without an answer what was known before stands
-	return stats.Dropped
+	s := captureState{ifaces: r.capture.Interfaces(), dropped: stats.Dropped}
+	s.from, s.until = r.capture.Ran()
+	if r.ended {
+		s.until = max(r.last, s.from)
+	}
+	return s
 }
 
 func filterWords(expr string) string {

@@ -27,6 +27,7 @@ type captureFiles struct {
 	opt     fileOptions
 	section live.Section
 	std     *stdio
+	state   func() captureState
 	file    io.WriteCloser
 	name    string
 	writer  *live.Writer
@@ -34,10 +35,20 @@ type captureFiles struct {
 	nth     int       // files of the slice before this one
 	slices  int       // time slices begun
 	flushed time.Time
+	from    int64  // since when the file has all packets, in nanoseconds; 0 is the capture's begin
+	last    int64  // the latest frame's time
+	dropped uint64 // what the kernel had dropped when the file began
 }
 
-func newCaptureFiles(opt fileOptions, section live.Section, std *stdio) *captureFiles {
-	return &captureFiles{opt: opt, section: section, std: std}
+// captureState is what is known of a capture that is running, or has run.
+type captureState struct {
+	ifaces      []live.Interface
+	from, until int64 // between which all packets were given
+	dropped     uint64
+}
+
+func newCaptureFiles(opt fileOptions, section live.Section, std *stdio, state func() captureState) *captureFiles {
+	return &captureFiles{opt: opt, section: section, std: std, state: state}
 }
 
 // open begins a file.
@@ -135,7 +146,7 @@ func strftime(name string, t time.Time) string {
 // write writes a frame, into a new file if this one is full.
 func (c *captureFiles) write(f *live.Frame, ifaces []live.Interface) error {
 	if c.opt.size > 0 && c.writer.Size() >= c.opt.size {
-		if err := c.end(ifaces, 0); err != nil {
+		if err := c.end(c.last); err != nil {
 			return err
 		}
 		c.nth++
@@ -143,6 +154,7 @@ func (c *captureFiles) write(f *live.Frame, ifaces []live.Interface) error {
 			return err
 		}
 	}
+	c.last = max(c.last, f.Time)
 	err := c.writer.Write(f, ifaces)
 	if err == nil && c.opt.unbuffered {
 		err = c.flush()
@@ -154,12 +166,12 @@ func (c *captureFiles) write(f *live.Frame, ifaces []live.Interface) error {
 const flushEvery = time.Second
 
 // tick does what the clock asks for; last is that the file that just ended was the last one that -W allows.
-func (c *captureFiles) tick(now time.Time, idle bool, ifaces []live.Interface) (last bool, err error) {
+func (c *captureFiles) tick(now time.Time, idle bool) (last bool, err error) {
 	if c.opt.seconds > 0 && now.Sub(c.begun) >= time.Duration(c.opt.seconds)*time.Second {
 		if c.opt.count > 0 && c.opt.size == 0 && c.slices >= c.opt.count {
 			return true, nil
 		}
-		if err := c.end(ifaces, 0); err != nil {
+		if err := c.end(max(c.last, c.state().until)); err != nil {
 			return false, err
 		}
 		c.begun, c.nth = now, 0
@@ -168,6 +180,9 @@ func (c *captureFiles) tick(now time.Time, idle bool, ifaces []live.Interface) (
 	}
 	if now.Sub(c.flushed) >= flushEvery || idle && c.opt.name == "-" {
 		c.flushed = now
+		if f, ok := c.file.(*os.File); ok && isDeleted(f) {
+			return false, fmt.Errorf("-w %s: the file was deleted while it was written: its packets are lost, capture again", c.name)
+		}
 		return false, c.wrap(c.flush())
 	}
 	return false, nil
@@ -181,20 +196,22 @@ func (c *captureFiles) flush() error {
 	return err
 }
 
-// end ends a file.
-func (c *captureFiles) end(ifaces []live.Interface, dropped uint64) error {
+// end ends a file that has all packets until a time.
+func (c *captureFiles) end(until int64) error {
 	if c.file == nil {
 		return nil
 	}
-	err := c.writer.Close(ifaces, dropped)
+	now := c.state()
+	e := live.Ending{From: c.from, Until: until, Dropped: now.dropped - c.dropped}
+	if e.From == 0 {
+		e.From = now.from
+	}
+	e.Until = max(e.From, e.Until)
+	c.from, c.dropped = e.Until, now.dropped
+	err := c.writer.Close(now.ifaces, e)
 	err = errors.Join(c.wrap(err), c.wrap(c.file.Close()))
 	c.file = nil
 	return err
-}
-
-// close ends the last file, which tells what the kernel dropped.
-func (c *captureFiles) close(ifaces []live.Interface, dropped uint64) error {
-	return c.end(ifaces, dropped)
 }
 
 // wrap says what happened to the file, and that what is in it can be read.

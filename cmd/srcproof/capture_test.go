@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/srcproof/srcproof/capture"
 	"github.com/srcproof/srcproof/capture/live"
+	"github.com/srcproof/srcproof/capture/wire"
 )
 
 func TestStrftime(t *testing.T) {
@@ -45,25 +48,26 @@ func TestCaptureFiles(t *testing.T) {
 			dir := t.TempDir()
 			tt.opt.name = filepath.Join(dir, tt.opt.name)
 			var errs bytes.Buffer
-			c := newCaptureFiles(tt.opt, live.Section{LinkType: live.LinkSLL2, SnapLen: 100}, newStdio(nil, nil, &errs, &errs, func(string) string { return "" }))
+			c := newCaptureFiles(tt.opt, live.Section{LinkType: live.LinkSLL2, SnapLen: 100}, newStdio(nil, nil, &errs, &errs, func(string) string { return "" }), func() captureState {
+				return captureState{ifaces: []live.Interface{{Name: "eth0", Index: 2}}, from: 1, dropped: 0}
+			})
 			if err := c.open(at); err != nil {
 				t.Fatal(err)
 			}
-			ifaces := []live.Interface{{Name: "eth0", Index: 2}}
 			last := false
 			for i := range tt.steps {
-				if err := c.write(&live.Frame{Time: int64(i), Data: make([]byte, 60), WireLen: 60}, ifaces); err != nil {
+				if err := c.write(&live.Frame{Time: int64(i + 1), Data: make([]byte, 60), WireLen: 60}, c.state().ifaces); err != nil {
 					t.Fatal(err)
 				}
 				var err error
-				if last, err = c.tick(at.Add(time.Duration(i+1)*10*time.Second), false, ifaces); err != nil {
+				if last, err = c.tick(at.Add(time.Duration(i+1)*10*time.Second), false); err != nil {
 					t.Fatal(err)
 				}
 				if last {
 					break
 				}
 			}
-			if err := c.close(ifaces, 0); err != nil {
+			if err := c.end(c.last); err != nil {
 				t.Fatal(err)
 			}
 			entries, err := os.ReadDir(dir)
@@ -71,10 +75,23 @@ func TestCaptureFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
+			var windows [][2]int64
 			for _, e := range entries {
 				got = append(got, e.Name())
+				b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				windows = append(windows, windowOf(t, b))
 				if info, err := e.Info(); err != nil || info.Size() < 100 {
 					t.Errorf("%s: %v", e.Name(), err)
+				}
+			}
+			// The files of a rotation follow each other without a gap.
+			slices.SortFunc(windows, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+			for i := 1; i < len(windows); i++ {
+				if windows[i][0] != windows[i-1][1] {
+					t.Errorf("windows %v", windows)
 				}
 			}
 			if !slices.Equal(got, tt.want) || last != tt.last {
@@ -82,6 +99,24 @@ func TestCaptureFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// windowOf is when a file says that it was captured.
+func windowOf(t *testing.T, b []byte) [2]int64 {
+	t.Helper()
+	r, err := capture.NewReader(bytes.NewReader(b), "x", capture.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for batch := make([]wire.Packet, 8); err == nil; {
+		_, err = r.Read(batch)
+	}
+	sum := r.Summary()
+	from, until, recorded := sum.Window()
+	if !recorded || sum.Dropped != 0 {
+		t.Errorf("window %d to %d, recorded %v, %d dropped", from, until, recorded, sum.Dropped)
+	}
+	return [2]int64{from, until}
 }
 
 func TestCaptureFlags(t *testing.T) {

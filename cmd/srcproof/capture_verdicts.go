@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/srcproof/srcproof/analyze"
@@ -21,6 +22,9 @@ type liveVerdicts struct {
 	next    time.Time
 	fresh   bool              // packets came since the last judging, or time alone may decide
 	told    map[string]string // by request id: the verdict that was told
+	table   bool              // on a terminal: a table that is drawn again in its place, not a line for each verdict
+	drawn   int               // its lines
+	begun   time.Time
 }
 
 func newLiveVerdicts(std *stdio, opt liveOptions, section live.Section) *liveVerdicts {
@@ -28,7 +32,11 @@ func newLiveVerdicts(std *stdio, opt liveOptions, section live.Section) *liveVer
 	if in.File == "" {
 		in.File = opt.capture.Device
 	}
-	return &liveVerdicts{std: std, opt: opt, stream: live.NewStream(section), live: analyze.NewLive(in, opt.facts, analyze.Options{}), told: make(map[string]string)}
+	_, terminal := terminalWidth(std.rawOut)
+	return &liveVerdicts{
+		std: std, opt: opt, stream: live.NewStream(section), live: analyze.NewLive(in, opt.facts, analyze.Options{}), told: make(map[string]string),
+		table: terminal && opt.format == "text" && std.env("TERM") != "dumb", begun: time.Now(),
+	}
 }
 
 func (v *liveVerdicts) add(f *live.Frame, ifaces []live.Interface) {
@@ -38,22 +46,54 @@ func (v *liveVerdicts) add(f *live.Frame, ifaces []live.Interface) {
 }
 
 // due tells whether it is time to judge again.
-func (v *liveVerdicts) due(now time.Time) bool { return v.fresh && !now.Before(v.next) }
+func (v *liveVerdicts) due(now time.Time) bool { return (v.fresh || v.table) && !now.Before(v.next) }
 
 // judgeEvery is how often verdicts are made. Judging takes the longer the more flows there are: it gets a tenth of the time.
 const judgeEvery = 500 * time.Millisecond
 
 // judge tells the verdicts that are new, and whether the expectation is met.
-func (v *liveVerdicts) judge(dropped uint64) (met bool, err error) {
+func (v *liveVerdicts) judge(state captureState) (met bool, err error) {
 	begun := time.Now()
-	res := v.live.Result(v.stream.Summary(dropped))
-	undecided, err := v.tell(res)
-	v.fresh = undecided
+	sum := v.summary(state)
+	res := v.live.Result(sum)
+	if v.table {
+		err = v.draw(res, &sum)
+		v.fresh = false
+	} else {
+		v.fresh, err = v.tell(res)
+	}
 	if !v.opt.question.expect.IsZero() {
 		met = v.opt.question.expect.Any(res, v.opt.question.which).State == analyze.Met
 	}
 	v.next = time.Now().Add(max(judgeEvery, 9*time.Since(begun)))
 	return met, errors.Join(err, v.std.out.flush())
+}
+
+// summary is what is known of the capture: what its file would say if it ended now.
+func (v *liveVerdicts) summary(state captureState) wire.Summary {
+	return v.stream.Summary(live.Ending{From: state.from, Until: state.until, Dropped: state.dropped})
+}
+
+// draw draws the table of requests over the one before.
+func (v *liveVerdicts) draw(res *analyze.Result, sum *wire.Summary) error {
+	now := time.Now()
+	state := report.LiveState{Elapsed: now.Sub(v.begun), Now: report.TimeOf(now.UnixNano()), Packets: sum.Frames, Dropped: sum.Dropped, Above: v.drawn}
+	if f, ok := v.std.rawOut.(*os.File); ok {
+		state.Columns, state.Rows, _ = windowSize(f) // it may have changed
+	}
+	var err error
+	v.drawn, err = report.WriteLive(v.std.out, report.New(res.Select(v.opt.question.which), report.Tool{}), state, v.std.textOptions())
+	return err
+}
+
+// erase takes the table away, for what is said next stands where it stood.
+func (v *liveVerdicts) erase() error {
+	if v.drawn == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(v.std.out, "\x1b[%dA\r\x1b[J", v.drawn)
+	v.drawn = 0
+	return errors.Join(err, v.std.out.flush())
 }
 
 // tell writes the verdicts that are decided and were not told yet, or were told otherwise. A request of which the captured
@@ -81,10 +121,12 @@ func (v *liveVerdicts) tell(res *analyze.Result) (undecided bool, err error) {
 }
 
 // finish gives the report of the whole capture, and what is not as expected.
-func (v *liveVerdicts) finish(dropped uint64) error {
-	res := v.live.Result(v.stream.Summary(dropped))
-	if _, err := v.tell(res); err != nil {
-		return err
+func (v *liveVerdicts) finish(state captureState) error {
+	res := v.live.Result(v.summary(state))
+	if !v.table {
+		if _, err := v.tell(res); err != nil {
+			return err
+		}
 	}
 	shown := res.Select(v.opt.question.which)
 	var verdict error

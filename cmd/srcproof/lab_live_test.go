@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -8,12 +10,16 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/srcproof/srcproof/analyze"
 	"github.com/srcproof/srcproof/capture"
@@ -336,6 +342,97 @@ func TestLabLiveFaults(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
 	})
+	t.Run("the file is deleted", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "gone.pcapng")
+		c := startLive(t, l.node, nil, "-w", file, "--write-only", "-U", "--duration", "20s")
+		load(1)
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if _, stderr, code := c.wait(); code != 2 || !strings.Contains(stderr, "gone.pcapng: the file was deleted while it was written") {
+			t.Errorf("exit code %d: %s", code, stderr)
+		}
+	})
+	t.Run("the file is moved", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "moved.pcapng")
+		c := startLive(t, l.node, nil, "-w", file, "--write-only", "-U")
+		load(1)
+		if err := os.Rename(file, file+".1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(flushEvery + pollTime)
+		load(1)
+		if _, stderr, code := c.stop(os.Interrupt); code != 0 || readable(t, file+".1") < 20 {
+			t.Errorf("exit code %d: %s", code, stderr)
+		}
+	})
+	t.Run("whose the files are", func(t *testing.T) {
+		nobody, err := user.Lookup("nobody")
+		if err != nil {
+			t.Skipf("not checked: -Z (%v)", err)
+		}
+		dir := t.TempDir()
+		for _, d := range []string{dir, filepath.Dir(dir)} {
+			if err := os.Chmod(d, 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		owner := func(file string) string {
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, ok := info.Sys().(*syscall.Stat_t)
+			if !ok {
+				t.Fatal("no owner")
+			}
+			return strconv.Itoa(int(st.Uid)) + ":" + strconv.Itoa(int(st.Gid))
+		}
+		// -Z: the process is that user once it captures, and so are the files.
+		file := filepath.Join(dir, "z.pcapng")
+		c := startLive(t, l.node, nil, "-w", file, "--write-only", "-Z", "nobody")
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+		if err != nil || !strings.Contains(string(status), "\nUid:\t"+strings.Repeat(nobody.Uid+"\t", 3)+nobody.Uid+"\n") || !strings.Contains(string(status), "\nCapEff:\t0000000000000000\n") {
+			t.Errorf("the process: %v: %s", err, status)
+		}
+		load(2)
+		if _, stderr, code := c.stop(os.Interrupt); code != 0 || readable(t, file) < 20 || owner(file) != nobody.Uid+":"+nobody.Gid {
+			t.Errorf("-Z: exit code %d, owner %s: %s", code, owner(file), stderr)
+		}
+		// sudo: the process stays root, the files are the caller's.
+		file = filepath.Join(dir, "s.pcapng")
+		c = startLive(t, l.node, []string{"env", "SUDO_UID=" + nobody.Uid, "SUDO_GID=" + nobody.Gid}, "-w", file, "--write-only")
+		load(1)
+		if _, stderr, code := c.stop(os.Interrupt); code != 0 || owner(file) != nobody.Uid+":"+nobody.Gid {
+			t.Errorf("sudo: exit code %d, owner %s: %s", code, owner(file), stderr)
+		}
+		cmd := exec.Command("ip", "netns", "exec", l.node.ns, liveBinary(t), "capture", "-c", "1", "-Z", "no-such-user")
+		cmd.Env = append(os.Environ(), raceEnv)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "-Z no-such-user: no such user") {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	t.Run("silence", func(t *testing.T) {
+		// One SYN, and nothing more comes: the capture knows by the clock that it ran on, and so does its file.
+		l.masq(true, keepDefault...)
+		defer l.masq(true, keepNarrowed...)
+		file := filepath.Join(t.TempDir(), "quiet.pcapng")
+		args := slices.Concat([]string{"-w", file, "--request", podRequest, "--expect", "outcome=request-only", "--duration", "20s"}, nodeFacts, []string{"host", farIP})
+		c := startLive(t, l.node, nil, args...)
+		l.expect(l.pod.tcp(server, 100*time.Millisecond), endTimeout, "the Pod's request")
+		begun := time.Now()
+		if stdout, stderr, code := c.wait(); code != 0 || time.Since(begun) > 10*time.Second || readable(t, file) > 4 {
+			t.Errorf("exit code %d after %v: %s%s", code, time.Since(begun), stderr, stdout)
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := report.New(analyzeBytes(t, b, wire.SideNear, facts), report.Tool{})
+		if len(rec.Requests) != 1 || !report.Decided(&rec.Requests[0]) || rec.Captures[0].Window.Basis != "recorded" {
+			t.Errorf("the file: %+v", rec.Requests)
+		}
+	})
 	t.Run("expectation", func(t *testing.T) {
 		l.masq(true, keepNarrowed...)
 		args := slices.Concat([]string{"--request", podRequest, "--duration", "20s"}, nodeFacts)
@@ -355,4 +452,85 @@ func TestLabLiveFaults(t *testing.T) {
 			t.Errorf("no request: exit code %d: %s", code, stderr)
 		}
 	})
+}
+
+// TestLabLiveTerminal: on a terminal there is one table, drawn again in its place, no line of it broken however narrow the
+// terminal is, and nothing of it is left when the report comes.
+func TestLabLiveTerminal(t *testing.T) {
+	t.Parallel()
+	requireLab(t)
+	l := newLab(t, "liveterm", bridged)
+	l.masq(true, keepDefault...)
+	l.far.serveTCP(server)
+	const width, height = 54, 9
+	master, slave := openTerminal(t, width)
+	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: height, Col: width}); err != nil {
+		t.Fatal(err)
+	}
+	args := slices.Concat([]string{"netns", "exec", l.node.ns, liveBinary(t), "capture"}, nodeFacts, strings.Fields(hostFilter))
+	cmd := exec.Command("ip", args...)
+	cmd.Env = append(os.Environ(), raceEnv, "TERM=xterm", "COLUMNS=", "NO_COLOR=")
+	cmd.Stdout, cmd.Stderr = slave, slave
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if err := slave.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var out labBuffer
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&out, master) // EIO once nobody has the terminal open
+	}()
+	var s screen
+	shows := func(what string, want ...string) {
+		t.Helper()
+		for end := time.Now().Add(labCommandTime); ; time.Sleep(50 * time.Millisecond) {
+			s = screen{width: width, height: height}
+			s.write(string(out.Bytes()))
+			text := strings.Join(s.lines, "\n")
+			if !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(text, w) }) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: the screen does not show %q:\n%s", what, want, text)
+			}
+		}
+	}
+	one := func(what string) {
+		t.Helper()
+		if n := strings.Count(strings.Join(s.lines, "\n"), "none dropped"); n != 1 || s.broken > 1 { // the line on standard error may break
+			t.Errorf("%s: %d tables, %d lines broken:\n%s", what, n, s.broken, strings.Join(s.lines, "\n"))
+		}
+	}
+	shows("at the begin", "capturing on any", "no request yet")
+	l.expect(l.pod.tcp(server, 300*time.Millisecond), endTimeout, "the Pod's request before")
+	shows("unanswered", "pod-sourced  waiting", "to tcp 10.")
+	one("unanswered")
+	for range 12 {
+		l.expect(l.node.tcp(server, waitBrief), endCompleted, "the node's request")
+	}
+	shows("more requests than rows", "13 requests: ", "handshake-completed")
+	one("more requests than rows")
+	if len(s.lines) > 2+height {
+		t.Errorf("%d lines: the table does not fit the terminal:\n%s", len(s.lines), strings.Join(s.lines, "\n"))
+	}
+	shows("later", "pod-sourced  request-only")
+	_ = cmd.Process.Signal(os.Interrupt)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	<-read
+	s = screen{width: width, height: height}
+	s.write(string(out.Bytes()))
+	text := strings.Join(s.lines, "") // what the report breaks or does not is not the table's
+	at := strings.Index(text, " captured, none dropped by the kernel")
+	if at < 0 || strings.Contains(text, "13 requests: ") || !strings.Contains(text[at:], "pod-sourced") {
+		t.Errorf("in the end the screen shows:\n%s", text)
+	}
+	if c := strings.Count(string(out.Bytes()), "\x1b[J"); c < 4 {
+		t.Errorf("the table was drawn %d times", c)
+	}
 }

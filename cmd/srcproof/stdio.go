@@ -135,7 +135,8 @@ func terminalWidth(stream any) (columns int, terminal bool) {
 	if !ok {
 		return 0, false
 	}
-	return windowColumns(f)
+	columns, _, terminal = windowSize(f)
+	return columns, terminal
 }
 
 // pathCause takes the path and the operation from an operating system's error: the caller says both in its own words.

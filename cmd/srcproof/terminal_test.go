@@ -150,3 +150,61 @@ func withoutColour(s string) string {
 		s = rest[1:]
 	}
 }
+
+// screen is what a terminal shows of what was written to it (ECMA-48: CR, LF, CUU, EL, ED; a line that is too long breaks).
+type screen struct {
+	width, height int
+	lines         []string // from the first one on, scrolled away or not
+	row, column   int
+	broken        int // lines that were too long
+}
+
+func (s *screen) write(out string) {
+	for out != "" {
+		for len(s.lines) <= s.row {
+			s.lines = append(s.lines, "")
+		}
+		if rest, ok := strings.CutPrefix(out, "\x1b["); ok {
+			i := strings.IndexFunc(rest, func(r rune) bool { return r >= '@' })
+			if i < 0 {
+				return
+			}
+			n, line := 1, []rune(s.lines[s.row])
+			if _, err := fmt.Sscanf(rest[:i], "%d", &n); err != nil {
+				n = 1
+			}
+			switch rest[i] {
+			case 'A':
+				s.row = max(s.row-n, len(s.lines)-s.height, 0)
+			case 'K':
+				s.lines[s.row] = string(line[:min(s.column, len(line))])
+			case 'J':
+				s.lines[s.row] = string(line[:min(s.column, len(line))])
+				s.lines = s.lines[:s.row+1]
+			}
+			out = rest[i+1:]
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(out)
+		out = out[size:]
+		switch r {
+		case '\r':
+			s.column = 0
+		case '\n':
+			s.row++
+		default:
+			if s.column == s.width {
+				s.broken++
+				s.row, s.column = s.row+1, 0
+				s.lines = append(s.lines, "")
+			}
+			line := []rune(s.lines[s.row])
+			for len(line) <= s.column {
+				line = append(line, ' ')
+			}
+			line[s.column] = r
+			s.lines[s.row] = string(line)
+			s.column++
+		}
+	}
+}

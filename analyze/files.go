@@ -47,6 +47,13 @@ func (g *fileGroup) numbers() []int {
 	return out
 }
 
+func (g *fileGroup) connections() *cluster.Connections {
+	if in := g.files[0].in; in.Side == wire.SideNear {
+		return in.Connections
+	}
+	return nil
+}
+
 // grouped looks at the beginning of each input and sorts the inputs into captures.
 func grouped(inputs []Input, opt Options) []*fileGroup {
 	files := make([]*file, len(inputs))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -43,7 +44,7 @@ const (
 )
 
 // chains groups a capture's flows into requests, in no particular order.
-func (t *table) chains() []chain {
+func (t *table) chains(known *cluster.Connections) []chain {
 	convs := t.conversations()
 	parent := make([]int32, len(convs))
 	for i := range parent {
@@ -57,6 +58,7 @@ func (t *table) chains() []chain {
 		return i
 	}
 	all, contradicted := t.edges(convs)
+	all = append(all, t.tracked(convs, all, known)...)
 	edges := strongest(all, len(convs))
 	for _, e := range edges {
 		parent[find(e.a)] = find(e.b)
@@ -98,6 +100,56 @@ func (t *table) chains() []chain {
 		}
 	}
 	return out
+}
+
+// basisTracked is the basis of a join that the kernel's connection table makes.
+const basisTracked = "conntrack"
+
+// tracked finds pairs of conversations that are one request by the kernel's connection table. What the packets themselves
+// show exactly is not asked again: an entry may be of an earlier connection with the same ports.
+func (t *table) tracked(convs []conversation, found []edge, known *cluster.Connections) []edge {
+	if known.Len() == 0 {
+		return nil
+	}
+	exact := make(map[int32]bool)
+	for _, e := range found {
+		if e.confidence == Exact {
+			exact[e.a], exact[e.b] = true, true
+		}
+	}
+	byEntry := make(map[wire.Connection][]int32)
+	var edges []edge
+	for i := range convs {
+		e, ok := known.Of(t.first(&convs[i]).key.tuple(convs[i].client))
+		if !ok || exact[int32(i)] {
+			continue
+		}
+		others := byEntry[e]
+		for _, o := range others {
+			if mayTranslate(t, &convs[o], &convs[i]) && t.together(&convs[o], &convs[i]) {
+				edges = append(edges, edge{a: o, b: int32(i), basis: [3]string{basisTracked}, confidence: Exact})
+			}
+		}
+		if len(others) < maxPartners {
+			byEntry[e] = append(others, int32(i))
+		}
+	}
+	return edges
+}
+
+// together tells whether two conversations overlap in time, but for what a packet takes to pass the host.
+func (t *table) together(p, q *conversation) bool {
+	span := func(c *conversation) (first, last int64) {
+		first, last = t.first(c).span()
+		for _, r := range c.flows[1:] {
+			a, b := t.flows[r].span()
+			first, last = min(first, a), max(last, b)
+		}
+		return first, last
+	}
+	a0, a1 := span(p)
+	b0, b1 := span(q)
+	return a0-forwardDelayTCP <= b1 && b0-forwardDelayTCP <= a1
 }
 
 // strongest leaves out probable evidence about conversations that have exact evidence: what agrees in everything is not

@@ -18,6 +18,7 @@ type analysis struct {
 	number           int           // of the first file: index in Result.Captures
 	numbers          []int         // of all files
 	facts            *cluster.Facts
+	known            *cluster.Connections // the node's connection table; nil is not known
 	host             *hostFacts
 	common           common
 	longestHandshake int64 // nanoseconds
@@ -41,11 +42,11 @@ type unjoinedKey struct {
 }
 
 // newAnalysis reads the table once more for what all requests tell together.
-func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, facts *cluster.Facts) *analysis {
+func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, facts *cluster.Facts, known *cluster.Connections) *analysis {
 	a := &analysis{
-		t: t, sum: sum, captures: captures, info: &captures[numbers[0]], number: numbers[0], numbers: numbers, facts: facts, thisNode: make(map[wire.Addr]bool),
+		t: t, sum: sum, captures: captures, info: &captures[numbers[0]], number: numbers[0], numbers: numbers, facts: facts, known: known, thisNode: make(map[wire.Addr]bool),
 	}
-	a.chains = t.chains()
+	a.chains = t.chains(known)
 	a.host = learn(t, a.chains, facts, sum.Interfaces, a.info.Side)
 	a.common = t.commons(facts)
 	if i := a.common.iface; i >= 0 && i < len(sum.Interfaces) && sum.Interfaces[i].LinkType == linkTypeSLL {
@@ -168,6 +169,10 @@ func (a *analysis) judge(v *view) Request {
 		resent := r.Tuple.Proto == wire.ProtoTCP || r.Tuple.Proto == wire.ProtoSCTP
 		reply := missingReply(r.Tuple, r.First)
 		r.Unanswered = resent && o.leg.client.retrans > 0 || a.absent(&reply) == covered
+	}
+	if r.tracked != nil {
+		a.rename(&r)
+		r.Way = a.way(&r, v)
 	}
 	a.signs(&r, v, o)
 	if e := r.Unknown; len(e) > 1 {

@@ -38,7 +38,7 @@ func (l *Live) Result(sum wire.Summary) *Result {
 		StatedFilter: l.in.StatedFilter, HasStated: l.in.HasStated, LetGo: l.t.letGo,
 		InterfaceNames: interfaceNames(sum.Interfaces, l.facts, l.in.Side),
 	}
-	a := newAnalysis(l.t, of, res.Captures, []int{0}, l.facts)
+	a := newAnalysis(l.t, of, res.Captures, []int{0}, l.facts, l.in.Connections)
 	a.judgeAll()
 	res.Carriers = carriers(l.t, 0)
 	var sides [2][]*analysis

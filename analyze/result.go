@@ -103,10 +103,11 @@ type Request struct {
 	Legs            []Leg
 	Findings        []string // codes, in the order of the rules
 
-	signs      sign      // what findings look for and no field tells
-	mtu        uint32    // next-hop MTU of signMTU, 0 if the message had none
-	replyFrom  wire.Addr // of signReplyOther
-	rejectedBy wire.Addr // the router that rejected the far host's answer; zero if none did
+	signs      sign             // what findings look for and no field tells
+	mtu        uint32           // next-hop MTU of signMTU, 0 if the message had none
+	replyFrom  wire.Addr        // of signReplyOther
+	tracked    *wire.Connection // the connection table's entry that gave the source; nil if none did
+	rejectedBy wire.Addr        // the router that rejected the far host's answer; zero if none did
 }
 
 // ICMPAnswer is the ICMP error that answered a request.

@@ -24,6 +24,9 @@ type Input struct {
 	StatedFilter        string // --near-filter or --far-filter; valid iff HasStated
 	HasStated           bool
 	Source              PacketSource
+	// Connections is the connection table of the node that the capture was taken on; nil if it is not known. Of several files
+	// of one capture the first one's counts. Of far captures it is not asked.
+	Connections *cluster.Connections
 }
 
 // Options bound and steer a run. The zero Options is the default.
@@ -48,7 +51,7 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 		if rest != nil {
 			groups = append(groups, rest)
 		}
-		a := newAnalysis(t, sum, res.Captures, g.numbers(), facts)
+		a := newAnalysis(t, sum, res.Captures, g.numbers(), facts, g.connections())
 		a.judgeAll()
 		res.Carriers = append(res.Carriers, carriers(t, a.number)...)
 		sides[a.info.Side] = append(sides[a.info.Side], a)

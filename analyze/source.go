@@ -40,6 +40,7 @@ func (a *analysis) source(r *Request, v *view, c *chain, o outcomeAt) {
 	default:
 		a.sourcePlain(r, v)
 	}
+	a.sourceTracked(r, v, c)
 	if r.Source == SourceUnknown {
 		r.Basis = BasisNone
 	}
@@ -149,9 +150,12 @@ func (a *analysis) sourceDelivered(r *Request, v *view) {
 // sourceJoined has both legs: the strongest case.
 func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 	client, left := r.Client.Addr, r.Egress.Addr
-	how := "same tuple"
+	how, basis := "same tuple", BasisTranslation
 	if len(c.joins) > 0 {
 		how = joinWords(c.joins[0])
+		if slices.Equal(c.joins[0].Basis, []string{basisTracked}) {
+			basis = BasisConntrack
+		}
 	}
 	if r.Client.Role.Kind != cluster.RoleOther && a.serverPlace(r, v) == atUnknown {
 		a.mayBeLocal(r)
@@ -161,11 +165,11 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 	case cluster.RolePod:
 		switch {
 		case client == left:
-			r.set(PodSourced, BasisTranslation, "came in from the Pod and left with the same source %s (%s)", client, how)
+			r.set(PodSourced, basis, "came in from the Pod and left with the same source %s (%s)", client, how)
 		case r.Egress.Role.Kind == cluster.RoleNode || a.thisNode[left]:
-			r.set(NodeSNATed, BasisTranslation, "came in from %s and left as %s, %s (%s)", client, left, nodeWords(r.Egress.Role), how)
+			r.set(NodeSNATed, basis, "came in from %s and left as %s, %s (%s)", client, left, nodeWords(r.Egress.Role), how)
 		default:
-			r.set(OtherSNATed, BasisTranslation, "came in from %s and left as %s, which is neither the Pod's nor a known node address (%s)", client, left, how)
+			r.set(OtherSNATed, basis, "came in from %s and left as %s, which is neither the Pod's nor a known node address (%s)", client, left, how)
 		}
 	case cluster.RoleOther:
 		if client != left && !oursAtAll(r.Server.Role.Kind) {
@@ -174,7 +178,7 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 				"are the given ranges this cluster's? --pod-cidr, --node-ip, or --cluster")
 			return
 		}
-		r.set(OtherSourced, BasisTranslation, "came in from %s, which is none of the cluster's addresses, and was passed on (%s)", client, how)
+		r.set(OtherSourced, basis, "came in from %s, which is none of the cluster's addresses, and was passed on (%s)", client, how)
 	case cluster.RoleNode:
 		if v.pod.client.packets == 0 {
 			a.roleUnknown(r, client)
@@ -237,6 +241,73 @@ func (a *analysis) serverPlace(r *Request, v *view) whereabouts {
 func (a *analysis) mayBeLocal(r *Request) {
 	r.unknown("source", "destination-may-be-local", "the destination is a Pod's address and may be on this node: that the packet left the node does not show",
 		"--links FILE (ip -o link on the node), or "+a.captureHint(r))
+}
+
+// sourceTracked asks the node's connection table where the packets alone do not carry the source. The kernel puts a
+// connection into it when its first packet has passed POSTROUTING or was delivered (nf_conntrack_confirm), so that an entry
+// shows that it went that far, and with which source.
+func (a *analysis) sourceTracked(r *Request, v *view, c *chain) {
+	if a.known.Len() == 0 || r.Source == SourceLocal || c.ambiguous || r.Tuple.Src.IsLinkLocal() ||
+		r.unknownReason("source", "no-tracked-connection") || r.unknownReason("source", "no-request-packets") {
+		return
+	}
+	e, ok := a.known.Of(r.Tuple)
+	if !ok {
+		return
+	}
+	client, left := a.role(e.Orig.Src), e.Reply.Dst
+	if r.Basis == BasisTranslation || r.Basis == BasisConntrack {
+		if r.Egress != nil && r.Egress.Addr != left {
+			r.because("the kernel's connection table has %s as %s, which is not what left: another connection with these ports, before or after", e.Orig, e.Leaving())
+		}
+		return
+	}
+	if (v.egress != nil || r.Basis == BasisEgress) && v.leaving() != e.Leaving() {
+		r.because("the kernel's connection table has %s as %s, which is not what left: another connection with these ports, before or after", e.Orig, e.Leaving())
+		return
+	}
+	// A destination on this node: the connection was delivered, and has left nothing.
+	if to := a.role(e.Reply.Src).Kind; a.thisNode[e.Reply.Src] || to == cluster.RolePod && a.serverPlace(r, v) != atAway {
+		return
+	}
+	if r.Source == NotSent {
+		r.Source = SourceUnknown
+		r.unknown("source", "conntrack-disagrees",
+			fmt.Sprintf("no packet of it is seen leaving, but the kernel's connection table has an entry for it (%s), which it makes only of what passed on", e.Leaving()), a.captureHint(r))
+		return
+	}
+	tell := func(s Source, format string, args ...any) {
+		r.Unknown = slices.DeleteFunc(r.Unknown, func(u Unknown) bool { return u.Field == "source" })
+		r.Reasons = nil
+		r.set(s, BasisConntrack, format, args...)
+		r.tracked = &e
+		end := a.endpoint(left, e.Reply.DstPortOrEchoID, e.Orig.Proto)
+		r.Egress = &end
+	}
+	switch {
+	case client.Kind == cluster.RolePod && left == e.Orig.Src:
+		tell(PodSourced, "the kernel's connection table does not translate it: it leaves with the Pod's address %s", left)
+	case client.Kind == cluster.RolePod && (a.role(left).Kind == cluster.RoleNode || a.thisNode[left]):
+		tell(NodeSNATed, "the kernel's connection table has %s leave as %s, %s", e.Orig, left, nodeWords(a.role(left)))
+	case client.Kind == cluster.RolePod:
+		tell(OtherSNATed, "the kernel's connection table has %s leave as %s, which is neither the Pod's nor a known node address", e.Orig, left)
+	case client.Kind == cluster.RoleNode && r.Source == NodeSourced && a.thisNode[e.Orig.Src]:
+		tell(NodeOwn, "the kernel's connection table has it begun by %s, this node's own address", e.Orig.Src)
+	}
+}
+
+// rename gives a request the client that the connection table knows, where the capture holds only what the node made of it.
+func (a *analysis) rename(r *Request) {
+	e := r.tracked
+	if r.Tuple == e.Orig {
+		return
+	}
+	r.Tuple = e.Orig
+	r.Client = a.endpoint(e.Orig.Src, e.Orig.SrcPortOrEchoID, e.Orig.Proto)
+	r.Server = a.endpoint(e.Orig.Dst, e.Orig.DstPortOrEchoID, e.Orig.Proto)
+	if b := a.endpoint(e.Reply.Src, e.Reply.SrcPortOrEchoID, e.Orig.Proto); b.Addr != r.Server.Addr || b.HasPort && b.Port != r.Server.Port {
+		r.Backend = &b
+	}
 }
 
 // sourceEgress has only the leg on which the request leaves the host.

@@ -399,3 +399,92 @@ func TestNodeRangeIsNotThisNode(t *testing.T) {
 		t.Errorf("the reasons say: %s", said)
 	}
 }
+
+// entry is an entry of the node's connection table: a connection, and what its requests carry when they leave.
+func entry(ends, leaving string) about {
+	return func(r *recording) {
+		proto := wire.ProtoTCP
+		if r.input.Connections == nil {
+			r.input.Connections = &cluster.Connections{}
+		}
+		r.input.Connections.Add(wire.Connection{Orig: tupleOf(proto, ends), Reply: tupleOf(proto, leaving).Mirror()})
+	}
+}
+
+// The kernel's connection table speaks where the packets do not carry the source, and nowhere else.
+func TestSourceConnectionTable(t *testing.T) {
+	g := gke(t)
+	ends := podEnds // pod:41000 > server:443
+	left := node + ":52001 > " + server + ":443"
+	conn := opened(ends, 1, 31000)
+	podSide := []part{single("veth1"), seenAt(conn, on("veth1"))}
+	leaves := out
+	out := masqueraded(ends, node+":52001").carry(conn...)
+	uplink := func(mods ...mod) []part {
+		var m many
+		for _, p := range out {
+			if p.iface == "eth0" {
+				m = append(m, also(p, append([]mod{on("eth0")}, mods...)...))
+			}
+		}
+		return []part{single("eth0"), m}
+	}
+	with := func(parts []part, more ...part) []part { return append(slices.Clone(parts), more...) }
+	rewritten := func(from uint32) part { // one side of the node with other sequence numbers, no timestamps, no IP ID
+		var m many
+		for _, p := range out {
+			if p.iface == "eth0" {
+				p.Seq, p.Ack = p.Seq+from, p.Ack+from
+			}
+			m = append(m, also(p, bare, noIPID))
+		}
+		return m
+	}
+	lost := seenAt(tries(ends, 1, 2, 4), in("veth1"))
+	hop := func(p *packet) { ttl(p.TTL - 1)(p) }
+	out1 := leaves("eth0")
+	toPod := pod + ":41000 > 10.4.0.9:443"
+	checkRows(t, []verdictRow{
+		{"the Pod's side alone", g, "", podSide, "* unknown(pod-side-capture-only) handshake-completed *"},
+		{"the Pod's side and an entry that translates", g, "", with(podSide, entry(ends, left)), "outbound node-snated/conntrack handshake-completed none"},
+		{"the Pod's side and an entry that does not", g, "", with(podSide, entry(ends, ends)), "outbound pod-sourced/conntrack handshake-completed none"},
+		{"the Pod's side and an entry with a stranger's address", g, "", with(podSide, entry(ends, "198.51.100.77:4000 > "+server+":443")), "outbound other-snated/conntrack handshake-completed none"},
+		{"an entry of another connection", g, "", with(podSide, entry(pod+":41001 > "+server+":443", left)), "* unknown(pod-side-capture-only) handshake-completed *"},
+		{"two entries one after the other, which differ", g, "", with(podSide, entry(ends, left), entry(ends, ends)), "* unknown(pod-side-capture-only) handshake-completed *"},
+		{"two entries that say the same", g, "", with(podSide, entry(ends, left), entry(ends, left)), "outbound node-snated/conntrack handshake-completed none"},
+		{"a destination that may be a Pod of this node", g, "", with([]part{single("veth1"), seenAt(opened(toPod, 1, 31000), on("veth1"))}, entry(toPod, toPod)), "* unknown(pod-side-capture-only) handshake-completed *"},
+		{"the far side: it is not that node's table", g, "", with([]part{about(onFarSide), seenAt(conn, on("ens4"))}, entry(ends, left)), "* pod-sourced/far handshake-completed *"},
+
+		{"the uplink alone, no ttl", g, "", uplink(without(wire.KnowTTL)), "outbound node-sourced/address handshake-completed *"},
+		{"the uplink alone, no ttl, and an entry: the client is the Pod", g, "tcp " + pod + " > " + server, with(uplink(without(wire.KnowTTL)), entry(ends, left)), "outbound node-snated/conntrack handshake-completed none"},
+		{"the uplink alone with a ttl: the entry is stronger", g, "tcp " + pod + " > " + server, with(uplink(), entry(ends, left)), "outbound node-snated/conntrack handshake-completed none"},
+		{"the uplink alone, and an entry that leaves otherwise", g, "", with(uplink(without(wire.KnowTTL)), entry(ends, node+":52002 > "+server+":443")), "outbound node-sourced/address handshake-completed *"},
+
+		{"the uplink alone, which the Pod's address leaves by, and an entry that translates: the wire is the fact", g, "", []part{single("eth0"), seenAt(conn, on("eth0"), hop), entry(ends, left)}, "outbound pod-sourced/egress handshake-completed none"},
+		{"the same with directions", g, "", []part{seenAt(conn[:1], out1, hop), seenAt(conn[1:2], in("eth0")), seenAt(conn[2:], out1, hop), entry(ends, left)}, "outbound pod-sourced/egress handshake-completed none"},
+
+		{"both sides joined by the packets: the entry adds nothing", g, "", []part{out, entry(ends, left)}, "outbound node-snated/translation handshake-completed none"},
+		{"both sides joined by the packets, and an entry that contradicts: the wire is the fact", g, "", []part{out, entry(ends, ends)}, "outbound node-snated/translation handshake-completed none"},
+		{"both sides joined by the packets, and an entry that joins another one", g, podTCP, []part{inOrder(out, masqueraded(pod+":41009 > "+server+":80", node+":52002").carry(opened(pod+":41009 > "+server+":80", 1.1, 61000)...)), entry(ends, node+":52002 > "+server+":80")}, "outbound node-snated/translation handshake-completed none"},
+		{"both sides, and nothing that joins them", g, "tcp " + pod + " > " + server, []part{rewritten(5000)}, "* !node-snated handshake-completed *"},
+		{"both sides, which the entry joins", g, "", []part{rewritten(5000), entry(ends, left)}, "outbound node-snated/conntrack handshake-completed none"},
+
+		{"never left", g, podTCP, []part{inOrder(neighbours(), lost)}, "outbound not-sent request-only node-out"},
+		{"never left, by the packets, and an entry says that it passed on", g, podTCP, []part{inOrder(neighbours(), lost), entry(ends, left)}, "outbound unknown(conntrack-disagrees) request-only *"},
+	})
+	// A connection of the same ports at another time is not the other side.
+	if rs := requestsOf(t, g, seenAt(conn[:1], in("veth1")), seenAt(opened(left, 500, 71000)[:1], leaves("eth0"), hop), goesOn(510), entry(ends, left)); len(rs) != 3 {
+		t.Errorf("%d requests, want 3 with the neighbourhood's:\n%s", len(rs), listOf(rs))
+	}
+	// What is said beside the verdict.
+	r := requestOf(t, g, out, entry(ends, ends))
+	if !slices.ContainsFunc(r.Reasons, func(s Reason) bool {
+		return strings.Contains(string(s), "is not what left: another connection with these ports")
+	}) {
+		t.Errorf("reasons %q", r.Reasons)
+	}
+	r = requestOf(t, g, with(uplink(), entry(pod+":41000 > 10.96.0.9:80", left))...)
+	if r.Server.Addr != wire.MustAddr("10.96.0.9") || r.Backend == nil || r.Backend.Addr != wire.MustAddr(server) || r.Egress == nil || r.Egress.Addr != wire.MustAddr(node) || r.Client.Addr != wire.MustAddr(pod) {
+		t.Errorf("client %v, server %v, backend %v, egress %v", r.Client, r.Server, r.Backend, r.Egress)
+	}
+}

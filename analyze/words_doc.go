@@ -64,7 +64,7 @@ func Words() []WordDoc {
 		},
 
 		{GroupBasis, BasisTranslation.String(), "The strongest: the packet was seen on the Pod's side and as it left, and both were joined by what translation leaves alone.", ""},
-		{GroupBasis, BasisConntrack.String(), "The kernel's own connection table (--conntrack) says it.", ""},
+		{GroupBasis, BasisConntrack.String(), "The kernel's own connection table says it, read while capturing (--kernel-conntrack): its entry, or two sides that it joins.", ""},
 		{GroupBasis, BasisEgress.String(), "Seen leaving the node: outgoing on an interface that is no Pod's, or with a ttl below an initial value.", ""},
 		{GroupBasis, BasisFar.String(), "Seen at the far side, with the address that arrived there.", ""},
 		{GroupBasis, BasisAddress.String(), "Only the address says so, which is the weakest: it carries node-sourced and other-sourced, and nothing else.", ""},
@@ -106,6 +106,7 @@ func Words() []WordDoc {
 		{GroupUnknown, "egress-not-joined", "It was answered, so it left or was served on the node; no packet that left could be matched to it.", "Capture on all interfaces, and from before the request is made."},
 		{GroupUnknown, "no-request-packets", "No packet of the request is at the place that would tell, only answers to it.", "Capture with a filter that keeps both directions, on all interfaces."},
 		{GroupUnknown, "no-tracked-connection", "A late segment without its connection: the kernel does not translate packets of no tracked connection, so its source says nothing about the rules.", "Test with a new connection."},
+		{GroupUnknown, "conntrack-disagrees", "No packet of it is seen leaving, but the kernel's connection table has an entry for it, which it makes only of what passed on.", "Capture on all interfaces, without a filter but for the destination's address."},
 		{GroupUnknown, "role-other", "The address is none of the given Pod and node addresses: a translation to it and passing traffic cannot be told apart.", "If it is an address of this node: --node-ip."},
 		{GroupUnknown, "role-unknown", "Nothing given says whether the address is a Pod's or the node's.", give},
 		{GroupUnknown, "facts-contradicted", "The packets contradict what was given: the node treats an address as a Pod's that is said to be none of the cluster's.", "Are the given ranges this cluster's?"},

@@ -70,10 +70,14 @@ func (e *FilterError) Error() string { return fmt.Sprintf("filter %q: %v", e.Exp
 func (e *FilterError) Unwrap() error { return e.Err }
 
 // PermissionError says which capability is missing.
-type PermissionError struct{ Err error }
+type PermissionError struct {
+	Err        error
+	Capability string // "CAP_NET_RAW"
+	What       string // that needs it: "a capture"
+}
 
 func (e *PermissionError) Error() string {
-	return "permission denied: a capture needs root or the capability CAP_NET_RAW"
+	return "permission denied: " + e.What + " needs root or the capability " + e.Capability
 }
 
 func (e *PermissionError) Unwrap() error { return e.Err }

@@ -100,7 +100,7 @@ func (c *Capture) open() error {
 	c.fd, err = unix.Socket(unix.AF_PACKET, kind|unix.SOCK_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return &PermissionError{err}
+		return &PermissionError{err, "CAP_NET_RAW", "a capture"}
 	case err != nil:
 		return fmt.Errorf("open a packet socket: %w", err)
 	}

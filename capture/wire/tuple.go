@@ -128,3 +128,10 @@ func (t Tuple) String() string {
 	}
 	return s
 }
+
+// Connection is an entry of a kernel's connection table (conntrack): what its first packet carried before the host translated
+// it, and what its answers carry when they come in. Where they mirror each other, nothing is translated.
+type Connection struct{ Orig, Reply Tuple }
+
+// Leaving is what the connection's requests carry when they leave the host.
+func (c Connection) Leaving() Tuple { return c.Reply.Mirror() }

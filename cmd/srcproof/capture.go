@@ -23,7 +23,7 @@ type liveFlags struct {
 	count, snapLen, rotateSec, rotateMB, files, kB int
 	duration                                       time.Duration
 	unbuffered, noPromisc, list, writeOnly         bool
-	farCommand                                     bool
+	farCommand, connTrack                          bool
 	facts                                          factFlags
 	ask                                            askFlags
 	format                                         once
@@ -38,6 +38,7 @@ type liveOptions struct {
 	duration  time.Duration
 	user      string
 	writeOnly bool
+	connTrack bool // ask the kernel's connection table
 	facts     *cluster.Facts
 	question  question
 	format    string
@@ -114,6 +115,9 @@ func (f *liveFlags) add(cmd *cobra.Command) {
 	f.facts.add(cmd)
 	f.ask.add(cmd)
 	fs = newFlags()
+	fs.BoolVar(&f.connTrack, "kernel-conntrack", false, "ask this kernel's connection table for each request whose source the packets do not show; needs root")
+	addFlags(cmd, "Facts", fs)
+	fs = newFlags()
 	f.format = oneOf("text", "jsonl")
 	fs.VarP(&f.format, "output", "o", "`FORMAT` of verdicts and report: text, or jsonl (one JSON object per line)")
 	addFlags(cmd, "Output", fs)
@@ -165,6 +169,13 @@ func (f *liveFlags) resolve(args []string) (opt liveOptions, err error) {
 	opt.count, opt.duration, opt.user = f.count, f.duration, f.user.value
 	opt.writeOnly = f.writeOnly || f.write.value == "-"
 	opt.format = f.format.value
+	opt.connTrack = f.connTrack
+	if f.connTrack && f.user.given {
+		wrong("--kernel-conntrack with -Z: the connection table is root's to read, and -Z gives root up", "")
+	}
+	if f.connTrack && opt.writeOnly {
+		wrong("--kernel-conntrack is for verdicts, and -w - and --write-only have none", "")
+	}
 	if opt.writeOnly && f.ask.expect.given {
 		wrong("--expect needs verdicts, and -w - and --write-only have none", "")
 	}
@@ -205,6 +216,14 @@ func runCapture(ctx context.Context, std *stdio, opt liveOptions) error {
 	}
 	if !opt.writeOnly {
 		run.verdicts = newLiveVerdicts(std, opt, run.section)
+		if opt.connTrack {
+			table, err := live.OpenConnTrack()
+			if err != nil {
+				return captureError(err)
+			}
+			defer table.Close()
+			run.verdicts.askConnTrack(table)
+		}
 	}
 	// The first signal ends the capture and everything that is due is still done; the second one ends the program.
 	signals := make(chan os.Signal, 1)
@@ -230,8 +249,12 @@ func captureError(err error) error {
 	if bad, ok := errors.AsType[*live.FilterError](err); ok {
 		return &usageError{what: bad.Error(), hint: "the expression is tcpdump's: host 10.20.30.40 or icmp"}
 	}
-	if _, ok := errors.AsType[*live.PermissionError](err); ok {
-		return fmt.Errorf("%w: run it with sudo, or once: sudo setcap cap_net_raw+ep %s", err, executable())
+	if p, ok := errors.AsType[*live.PermissionError](err); ok {
+		caps := "cap_net_raw"
+		if p.Capability == "CAP_NET_ADMIN" {
+			caps += ",cap_net_admin"
+		}
+		return fmt.Errorf("%w: run it with sudo, or once: sudo setcap %s+ep %s", err, caps, executable())
 	}
 	if dev, ok := errors.AsType[*live.DeviceError](err); ok {
 		return &usageError{what: dev.Error(), hint: program + " capture -D lists the interfaces"}

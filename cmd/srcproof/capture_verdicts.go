@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/srcproof/srcproof/analyze"
+	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/live"
 	"github.com/srcproof/srcproof/capture/wire"
 	"github.com/srcproof/srcproof/report"
@@ -25,6 +26,18 @@ type liveVerdicts struct {
 	table   bool              // on a terminal: a table that is drawn again in its place, not a line for each verdict
 	drawn   int               // its lines
 	begun   time.Time
+
+	connTrack   *live.ConnTrack // nil: not asked
+	connections cluster.Connections
+	asked       map[askedRequest]int // how often the connection table was asked for a request
+	trackFailed error
+}
+
+// askedRequest tells requests apart, whatever is found out about them.
+type askedRequest struct {
+	tuple   wire.Tuple // of its first leg
+	opening uint64
+	first   int64
 }
 
 func newLiveVerdicts(std *stdio, opt liveOptions, section live.Section) *liveVerdicts {
@@ -33,16 +46,65 @@ func newLiveVerdicts(std *stdio, opt liveOptions, section live.Section) *liveVer
 		in.File = opt.capture.Device
 	}
 	_, terminal := terminalWidth(std.rawOut)
-	return &liveVerdicts{
-		std: std, opt: opt, stream: live.NewStream(section), live: analyze.NewLive(in, opt.facts, analyze.Options{}), told: make(map[string]string),
+	v := &liveVerdicts{
+		std: std, opt: opt, stream: live.NewStream(section), told: make(map[string]string),
 		table: terminal && opt.format == "text" && std.env("TERM") != "dumb", begun: time.Now(),
 	}
+	in.Connections = &v.connections
+	v.live = analyze.NewLive(in, opt.facts, analyze.Options{})
+	return v
 }
 
 func (v *liveVerdicts) add(f *live.Frame, ifaces []live.Interface) {
 	v.packets = v.stream.Decode(v.packets[:0], f, ifaces)
 	v.live.Add(v.packets)
 	v.fresh = true
+}
+
+// askConnTrack lets the kernel's connection table speak where the packets do not.
+func (v *liveVerdicts) askConnTrack(t *live.ConnTrack) {
+	v.connTrack, v.asked = t, make(map[askedRequest]int)
+}
+
+// How often the table is asked for one request, for an entry may come late; and how many requests it is asked for at once, so
+// that the packets do not wait for long: an answer takes about 20 microseconds.
+const (
+	maxAsked   = 3
+	maxAskedAt = 5000
+)
+
+// result judges what was captured until now. Entries of the connection table do not live long: they are asked for at once.
+func (v *liveVerdicts) result(sum wire.Summary) *analyze.Result {
+	res := v.live.Result(sum)
+	if v.connTrack == nil || v.trackFailed != nil {
+		return res
+	}
+	before, left := v.connections.Len(), maxAskedAt
+	for i := range res.Requests {
+		r := &res.Requests[i]
+		if r.Basis == analyze.BasisTranslation || r.Basis == analyze.BasisConntrack || len(r.Legs) == 0 {
+			continue
+		}
+		k := askedRequest{r.Legs[0].Tuple, r.Opening, r.First}
+		if v.asked[k] >= maxAsked || left == 0 {
+			continue
+		}
+		left--
+		v.asked[k]++
+		c, ok, err := v.connTrack.Find(k.tuple)
+		if err != nil {
+			v.trackFailed = err // the capture goes on without
+			return res
+		}
+		if ok {
+			v.asked[k] = maxAsked
+			v.connections.Add(c)
+		}
+	}
+	if v.connections.Len() > before {
+		res = v.live.Result(sum)
+	}
+	return res
 }
 
 // due tells whether it is time to judge again.
@@ -55,7 +117,7 @@ const judgeEvery = 500 * time.Millisecond
 func (v *liveVerdicts) judge(state captureState) (met bool, err error) {
 	begun := time.Now()
 	sum := v.summary(state)
-	res := v.live.Result(sum)
+	res := v.result(sum)
 	if v.table {
 		err = v.draw(res, &sum)
 		v.fresh = false
@@ -71,7 +133,15 @@ func (v *liveVerdicts) judge(state captureState) (met bool, err error) {
 
 // summary is what is known of the capture: what its file would say if it ended now.
 func (v *liveVerdicts) summary(state captureState) wire.Summary {
-	return v.stream.Summary(live.Ending{From: state.from, Until: state.until, Dropped: state.dropped})
+	sum := v.stream.Summary(live.Ending{From: state.from, Until: state.until, Dropped: state.dropped})
+	switch {
+	case v.connTrack == nil:
+	case v.trackFailed != nil:
+		sum.Notes = append(sum.Notes, "the kernel's connection table could not be asked: "+v.trackFailed.Error())
+	default:
+		sum.Notes = append(sum.Notes, "the kernel's connection table was asked while capturing and gave "+countWords(uint64(v.connections.Len()), "connection"))
+	}
+	return sum
 }
 
 // draw draws the table of requests over the one before.
@@ -122,7 +192,7 @@ func (v *liveVerdicts) tell(res *analyze.Result) (undecided bool, err error) {
 
 // finish gives the report of the whole capture, and what is not as expected.
 func (v *liveVerdicts) finish(state captureState) error {
-	res := v.live.Result(v.summary(state))
+	res := v.result(v.summary(state))
 	if !v.table {
 		if _, err := v.tell(res); err != nil {
 			return err

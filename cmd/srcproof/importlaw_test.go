@@ -104,6 +104,11 @@ func importLaw() []importRule {
 			reason: "colour is dress: nothing before the writers may depend on it",
 		},
 
+		{
+			from: "./...", except: []string{"./capture/live/..."}, to: []string{"github.com/ti-mo/conntrack/..."},
+			reason: "the kernel is asked where the packets are captured: everybody else gets its entries as values",
+		},
+
 		// cmd: flags, files, clock, terminal, exit code.
 		{
 			from: "./...", except: []string{"./cmd/..."}, to: []string{"github.com/spf13/...", "flag"},
@@ -128,7 +133,7 @@ func importLaw() []importRule {
 			from: "./...", to: []string{thirdParty},
 			but: []string{
 				"github.com/google/gopacket/...", "github.com/spf13/cobra/...", "github.com/spf13/pflag/...",
-				"github.com/fatih/color/...", "github.com/klauspost/compress/...", "sigs.k8s.io/yaml/...",
+				"github.com/fatih/color/...", "github.com/klauspost/compress/...", "github.com/ti-mo/conntrack/...", "sigs.k8s.io/yaml/...",
 				"golang.org/x/sys/...",
 				// Named by the rule above, with its own reason.
 				"github.com/rogpeppe/go-internal/...", "github.com/google/go-cmp/...",

@@ -4,6 +4,8 @@ package main
 
 import (
 	"bufio"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -533,4 +535,86 @@ func TestLabLiveTerminal(t *testing.T) {
 	if c := strings.Count(string(out.Bytes()), "\x1b[J"); c < 4 {
 		t.Errorf("the table was drawn %d times", c)
 	}
+}
+
+// TestLabLiveConntrack captures one side of the node only: the kernel's connection table says what the packets do not show.
+func TestLabLiveConntrack(t *testing.T) {
+	t.Parallel()
+	requireLab(t)
+	l := newLab(t, "livect", bridged)
+	l.far.serveTCP(server)
+	l.far.serveUDP(farIP+":53", false)
+	for _, tt := range []struct {
+		name, device string
+		random       bool
+		keep         []string
+		want         []string // source, basis, client, egress of each request
+		without      []string // the same without the table
+	}{
+		{
+			"the Pod's interface, translated", "veth0", true, keepNarrowed,
+			[]string{"icmp node-snated conntrack " + podIP + " " + nodeIP, "tcp node-snated conntrack " + podIP + " " + nodeIP, "udp node-snated conntrack " + podIP + " " + nodeIP},
+			[]string{"icmp unknown none " + podIP + " -", "tcp unknown none " + podIP + " -", "udp unknown none " + podIP + " -"},
+		},
+		{
+			"the Pod's interface, kept", "veth0", false, keepDefault,
+			[]string{"icmp pod-sourced conntrack " + podIP + " " + podIP, "tcp pod-sourced conntrack " + podIP + " " + podIP, "udp pod-sourced conntrack " + podIP + " " + podIP},
+			[]string{"icmp unknown none " + podIP + " -", "tcp unknown none " + podIP + " -", "udp unknown none " + podIP + " -"},
+		},
+		{
+			"the node's interface, translated", "eth0", true, keepNarrowed,
+			[]string{"icmp node-snated conntrack " + podIP + " " + nodeIP, "tcp node-snated conntrack " + podIP + " " + nodeIP, "udp node-snated conntrack " + podIP + " " + nodeIP},
+			[]string{"icmp node-snated egress " + nodeIP + " " + nodeIP, "tcp node-snated egress " + nodeIP + " " + nodeIP, "udp node-snated egress " + nodeIP + " " + nodeIP},
+		},
+	} {
+		l.masq(tt.random, tt.keep...)
+		args := slices.Concat([]string{"-i", tt.device, "-o", "jsonl"}, nodeFacts, []string{"host", farIP})
+		with := startLive(t, l.node, nil, append([]string{"--kernel-conntrack"}, args...)...)
+		without := startLive(t, l.node, nil, args...)
+		l.pod.tcp(server, 300*time.Millisecond)
+		l.pod.udp(farIP+":53", 300*time.Millisecond)
+		l.pod.ping(farIP, 300*time.Millisecond)
+		time.Sleep(800 * time.Millisecond)
+		for c, want := range map[*liveCapture][]string{with: tt.want, without: tt.without} {
+			stdout, stderr, code := c.stop(os.Interrupt)
+			if code != 0 {
+				t.Fatalf("%s: exit code %d: %s", tt.name, code, stderr)
+			}
+			if got := sourcesOf(t, stdout); !slices.Equal(got, want) {
+				t.Errorf("%s:\n%q, want\n%q\n%s", tt.name, got, want, stdout)
+			}
+			if c == with && !strings.Contains(stdout, "the kernel's connection table was asked while capturing and gave 3 connections") {
+				t.Errorf("%s: the capture does not say that the table was asked", tt.name)
+			}
+		}
+	}
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip("not checked: the connection table without CAP_NET_ADMIN (setpriv is not installed)")
+	}
+	cmd := exec.Command("ip", "netns", "exec", l.node.ns, "setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin", liveBinary(t), "capture", "--kernel-conntrack", "-c", "1")
+	cmd.Env = append(os.Environ(), raceEnv)
+	out, err := cmd.CombinedOutput()
+	if exit, _ := errors.AsType[*exec.ExitError](err); exit == nil || exit.ExitCode() != 2 || !strings.Contains(string(out), "the kernel's connection table needs root or the capability CAP_NET_ADMIN: run it with sudo, or once: sudo setcap cap_net_raw,cap_net_admin+ep ") {
+		t.Errorf("without CAP_NET_ADMIN: %v: %s", err, out)
+	}
+}
+
+// sourcesOf are the last verdicts of a live capture's requests: protocol, source, basis, client, egress.
+func sourcesOf(t *testing.T, jsonl string) []string {
+	t.Helper()
+	last := map[string]string{}
+	for line := range strings.Lines(jsonl) {
+		var r struct {
+			Type, Proto, Source string
+			Basis               string `json:"source_basis"`
+			Client, Egress      struct{ Addr string }
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Type == "request" {
+			last[r.Proto] = strings.Join([]string{r.Proto, r.Source, r.Basis, r.Client.Addr, cmp.Or(r.Egress.Addr, "-")}, " ")
+		}
+	}
+	return slices.Sorted(maps.Values(last))
 }

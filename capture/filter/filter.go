@@ -45,7 +45,8 @@ type program struct {
 // expression and what libpcap says.
 //
 // Whether an expression is possible depends on the link type, which is not known yet: an expression is accepted here if
-// it compiles for any of the common ones, and compiled in earnest by Check or Match.
+// it compiles for any of the common ones, and compiled in earnest by Check or Match. libpcap does not say where it stopped
+// reading; the error says which beginning of the expression can be read.
 func Compile(expr string) (*Filter, error) {
 	f := &Filter{expr: strings.TrimSpace(expr)}
 	if f.expr == "" {
@@ -59,7 +60,25 @@ func Compile(expr string) (*Filter, error) {
 			first = err
 		}
 	}
+	if strings.Contains(first.Error(), "syntax error") {
+		return nil, fmt.Errorf("filter %q: %s", f.expr, f.where())
+	}
 	return nil, first
+}
+
+// where says how much of an expression with a syntax error can be read.
+func (f *Filter) where() string {
+	for end := len(f.expr); ; {
+		end = strings.LastIndexAny(f.expr[:end], " \t\n\r")
+		if end < 0 {
+			return "syntax error: no beginning of it is an expression"
+		}
+		head := strings.TrimSpace(f.expr[:end])
+		if _, err := (&Filter{expr: head}).compile(1); head != "" && err == nil {
+			rest := strings.TrimSpace(f.expr[end:])
+			return fmt.Sprintf("syntax error at column %d: %q can be read, and not %q behind it", len(f.expr)-len(rest)+1, head, rest)
+		}
+	}
 }
 
 // String returns the expression.

@@ -232,3 +232,18 @@ func BenchmarkMatch(b *testing.B) {
 		f.Match(1, data, 100)
 	}
 }
+
+// libpcap says that there is an error, and not where.
+func TestSyntaxErrorPlace(t *testing.T) {
+	for expr, want := range map[string]string{
+		"tcp portt 80":                        `filter "tcp portt 80": syntax error at column 5: "tcp" can be read, and not "portt 80" behind it`,
+		"host 10.1.1.1 and":                   `"host 10.1.1.1" can be read, and not "and" behind it`,
+		"host 10.1.1.1 or  or port 80 or tcp": `column 15: "host 10.1.1.1" can be read, and not "or  or port 80 or tcp" behind it`,
+		"port":                                `filter "port": syntax error: no beginning of it is an expression`,
+		"(tcp or udp":                         `no beginning of it is an expression`,
+	} {
+		if _, err := Compile(expr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

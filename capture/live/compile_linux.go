@@ -3,7 +3,7 @@
 package live
 
 import (
-	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/google/gopacket/layers"
@@ -36,10 +36,10 @@ func compile(linkType uint32, snapLen int, expr string) ([]unix.SockFilter, erro
 	}
 	program, err := pcap.CompileBPFFilter(dlt, snapLen, expr)
 	if err != nil {
-		return nil, &FilterError{expr, err}
+		return nil, &FilterError{expr, fmt.Errorf("filter %q: %w", expr, err)}
 	}
 	if len(program) > unix.BPF_MAXINSNS {
-		return nil, &FilterError{expr, errors.New("it is longer than the kernel takes; make it shorter")}
+		return nil, &FilterError{expr, fmt.Errorf("filter %q: it is longer than the kernel takes; make it shorter", expr)}
 	}
 	out := make([]unix.SockFilter, len(program))
 	for i, p := range program {

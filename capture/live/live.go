@@ -2,7 +2,6 @@ package live
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/srcproof/srcproof/capture/wire"
 )
@@ -62,10 +61,10 @@ var ErrNotSupported = errors.New("live capture needs Linux; capture with tcpdump
 // FilterError is an expression that libpcap does not take.
 type FilterError struct {
 	Expr string
-	Err  error
+	Err  error // which quotes it
 }
 
-func (e *FilterError) Error() string { return fmt.Sprintf("filter %q: %v", e.Expr, e.Err) }
+func (e *FilterError) Error() string { return e.Err.Error() }
 
 func (e *FilterError) Unwrap() error { return e.Err }
 

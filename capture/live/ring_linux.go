@@ -81,7 +81,7 @@ func (c *Capture) open() error {
 	if c.opt.Device != Any {
 		dev, err := net.InterfaceByName(c.opt.Device)
 		if err != nil {
-			return &DeviceError{c.opt.Device, "no such interface (-D lists them)"}
+			return &DeviceError{c.opt.Device, "no such interface"}
 		}
 		if dev.Flags&net.FlagUp == 0 {
 			return &DeviceError{c.opt.Device, "is down"}
@@ -108,7 +108,7 @@ func (c *Capture) open() error {
 		return fmt.Errorf("open a pipe: %w", err)
 	}
 	if err := unix.SetsockoptSockFprog(c.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
-		return &FilterError{c.opt.Filter, fmt.Errorf("the kernel does not take it: %w", err)}
+		return &FilterError{c.opt.Filter, fmt.Errorf("filter %q: the kernel does not take it: %w", c.opt.Filter, err)}
 	}
 	for _, o := range []struct{ name, value int }{{unix.PACKET_VERSION, unix.TPACKET_V3}, {unix.PACKET_RESERVE, headroom}} {
 		if err := unix.SetsockoptInt(c.fd, unix.SOL_PACKET, o.name, o.value); err != nil {

@@ -19,14 +19,14 @@ import (
 
 // liveFlags are the flags of srcproof capture as they were typed.
 type liveFlags struct {
-	device, write, user                            once
-	count, snapLen, rotateSec, rotateMB, files, kB int
-	duration                                       time.Duration
-	unbuffered, noPromisc, list, writeOnly         bool
-	farCommand, connTrack                          bool
-	facts                                          factFlags
-	ask                                            askFlags
-	format                                         once
+	device, write, user, snapLen           once
+	count, rotateSec, rotateMB, files, kB  int
+	duration                               time.Duration
+	unbuffered, noPromisc, list, writeOnly bool
+	farCommand, connTrack                  bool
+	facts                                  factFlags
+	ask                                    askFlags
+	format                                 once
 }
 
 // liveOptions are what srcproof capture works with: everything that was typed, checked.
@@ -97,7 +97,7 @@ func (f *liveFlags) add(cmd *cobra.Command) {
 	fs.VarP(&f.write, "write", "w", "pcapng `FILE` to write; - is standard output, and then there are no verdicts")
 	fs.IntVarP(&f.count, "count", "c", 0, "end after `N` packets")
 	fs.DurationVar(&f.duration, "duration", 0, "end after this `TIME`, like 90s or 5m")
-	fs.IntVarP(&f.snapLen, "snapshot-length", "s", -1, "keep `N` bytes of each packet, 0 for all of them; else all headers and 16 bytes")
+	fs.VarP(&f.snapLen, "snapshot-length", "s", "keep `N` bytes of each packet, 0 for all of them; else all headers and 16 bytes")
 	fs.BoolVarP(&f.noPromisc, "no-promiscuous-mode", "p", false, "do not put the interface into promiscuous mode")
 	fs.BoolVarP(&f.unbuffered, "packet-buffered", "U", false, "write each packet to the file as soon as it is captured")
 	fs.IntVarP(&f.rotateSec, "rotate-seconds", "G", 0, "begin a new file every `SEC` seconds; FILE may hold %Y %m %d %H %M %S")
@@ -108,15 +108,13 @@ func (f *liveFlags) add(cmd *cobra.Command) {
 	fs.BoolVarP(&f.list, "list-interfaces", "D", false, "list the interfaces")
 	fs.BoolVar(&f.writeOnly, "write-only", false, "only write the file: no verdicts, no report")
 	fs.BoolVar(&f.farCommand, "print-far-command", false, "print the tcpdump command for the far side, whose filter matches whatever the source becomes")
+	fs.BoolVar(&f.connTrack, "kernel-conntrack", false, "ask this kernel's connection table for each request whose source the packets do not show; needs root")
 	addFlags(cmd, "Capture", fs)
 	for _, name := range []string{"interface", "relinquish-privileges", "count", "duration"} {
 		registerCompletion(cmd, name, cobra.NoFileCompletions)
 	}
 	f.facts.add(cmd)
 	f.ask.add(cmd)
-	fs = newFlags()
-	fs.BoolVar(&f.connTrack, "kernel-conntrack", false, "ask this kernel's connection table for each request whose source the packets do not show; needs root")
-	addFlags(cmd, "Facts", fs)
 	fs = newFlags()
 	f.format = oneOf("text", "jsonl")
 	fs.VarP(&f.format, "output", "o", "`FORMAT` of verdicts and report: text, or jsonl (one JSON object per line)")
@@ -134,15 +132,18 @@ func (f *liveFlags) resolve(args []string) (opt liveOptions, err error) {
 	if f.device.given {
 		opt.capture.Device = f.device.value
 	}
-	opt.trim = f.snapLen < 0
+	opt.trim = !f.snapLen.given
 	opt.capture.SnapLen = live.DefaultSnapLen
-	switch {
-	case f.snapLen > live.MaxSnapLen:
-		wrong(fmt.Sprintf("-s %d: more than %d bytes", f.snapLen, live.MaxSnapLen), "-s 0 keeps whole packets")
-	case f.snapLen == 0:
-		opt.capture.SnapLen = live.MaxSnapLen
-	case f.snapLen > 0:
-		opt.capture.SnapLen = f.snapLen
+	if f.snapLen.given {
+		n, err := strconv.Atoi(f.snapLen.value)
+		switch {
+		case err != nil || n < 0 || n > live.MaxSnapLen:
+			wrong(fmt.Sprintf("-s %s: not a number of bytes from 0 to %d", f.snapLen.value, live.MaxSnapLen), "-s 0 keeps whole packets")
+		case n == 0:
+			opt.capture.SnapLen = live.MaxSnapLen
+		default:
+			opt.capture.SnapLen = n
+		}
 	}
 	for _, n := range []struct {
 		flag  string

@@ -130,7 +130,7 @@ func TestCaptureFlags(t *testing.T) {
 		{[]string{"-w", "-", "-G", "60"}, "standard output is one file"},
 		{[]string{"-w", "x", "-W", "3"}, "-W is for -G or -C"},
 		{[]string{"-w", "-", "--expect", "source=pod-sourced"}, "--expect needs verdicts"},
-		{[]string{"-s", "300000"}, "more than 262144 bytes"},
+		{[]string{"-s", "300000"}, "not a number of bytes from 0 to 262144"},
 		{[]string{"-c", "-1"}, "-c: must be more than 0"},
 		{[]string{"-w", ""}, "FILE is empty"},
 	} {

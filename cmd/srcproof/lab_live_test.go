@@ -618,3 +618,47 @@ func sourcesOf(t *testing.T, jsonl string) []string {
 	}
 	return slices.Sorted(maps.Values(last))
 }
+
+// TestLabLiveDevices: a device without a link header (WireGuard's and VPN clients' are such) and the loopback device, which the
+// kernel shows each packet of twice, captured by themselves and with all others.
+func TestLabLiveDevices(t *testing.T) {
+	t.Parallel()
+	requireLab(t)
+	l := newLab(t, "livetun", bridged)
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skipf("not checked: a device without a link header (%v)", err)
+	}
+	l.node.agent.must(labRequest{Op: "serve-tun", Addr: "tun0"})
+	l.node.ip("addr add 10.99.0.1/24 dev tun0", "link set tun0 up")
+	l.node.serveUDP("127.0.0.1:53", false)
+	for _, device := range []string{"any", "lo"} {
+		file := filepath.Join(t.TempDir(), device+".pcapng")
+		c := startLive(t, l.node, nil, "-i", device, "-w", file, "udp", "port", "53")
+		l.expect(l.node.udp("127.0.0.1:53", waitBrief), endCompleted, "the node's datagram to itself")
+		_, stderr, code := c.stop(os.Interrupt)
+		b, err := os.ReadFile(file)
+		if err != nil || code != 0 {
+			t.Fatalf("%s: %v, exit code %d: %s", device, err, code, stderr)
+		}
+		if seen := seenFrames(t, string(b), nil); len(seen) != 2 || !strings.HasPrefix(seen[0], "lo ") {
+			t.Errorf("%s: %q", device, seen)
+		}
+	}
+	for _, device := range []string{"any", "tun0"} {
+		file := filepath.Join(t.TempDir(), device+".pcapng")
+		c := startLive(t, l.node, nil, "-i", device, "-w", file, "--node-ip", "10.99.0.1", "udp", "port", "53")
+		l.expect(l.node.udp("10.99.0.2:53", waitBrief), endCompleted, "the node's datagram")
+		stdout, stderr, code := c.stop(os.Interrupt)
+		b, err := os.ReadFile(file)
+		if err != nil || code != 0 {
+			t.Fatalf("%s: %v, exit code %d: %s", device, err, code, stderr)
+		}
+		seen := seenFrames(t, string(b), nil)
+		if len(seen) != 2 || !strings.HasPrefix(seen[0], "tun0 out udp 10.99.0.1:") || !strings.HasPrefix(seen[1], "tun0 in udp 10.99.0.2:53 > 10.99.0.1:") || !strings.Contains(stdout, "answered") {
+			t.Errorf("%s: %q\n%s", device, seen, stdout)
+		}
+		if text, err := labCommand("tcpdump", "-nr", file); err != nil || strings.Count(text, "10.99.0.2.53") != 2 {
+			t.Errorf("%s: tcpdump -r: %v: %s", device, err, text)
+		}
+	}
+}

@@ -9,3 +9,6 @@ import (
 
 // transparent is Linux's.
 func transparent(_, _ string, _ syscall.RawConn) error { return errors.ErrUnsupported }
+
+// serveTun is Linux's.
+func serveTun(string) error { return errors.ErrUnsupported }

@@ -144,6 +144,8 @@ func (req labRequest) do(conns map[string]net.Conn) (string, error) {
 		return "", serveDatagrams(req.Addr, req.Silent)
 	case "proxy-tcp":
 		return "", serveProxy(req.Addr, req.To, req.AsClient)
+	case "spray", "hear", "heard":
+		return probes(req)
 	case "serve-tun":
 		return "", serveTun(req.Addr)
 	case "dial":

@@ -12,3 +12,6 @@ func transparent(_, _ string, _ syscall.RawConn) error { return errors.ErrUnsupp
 
 // serveTun is Linux's.
 func serveTun(string) error { return errors.ErrUnsupported }
+
+// probes are Linux's.
+func probes(labRequest) (string, error) { return "", errors.ErrUnsupported }

@@ -1,0 +1,356 @@
+package netfilter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// What nft -j list ruleset prints (libnftables-json(5)).
+
+// nftNamed is a table, chain, rule, set or map.
+type nftNamed struct {
+	Family, Table, Name, Type, Hook, Policy, Chain, Comment string
+	Prio                                                    *int
+	Elem                                                    []any
+	Expr                                                    []map[string]any
+}
+
+// readNFTJSON reads one ruleset. Objects of a kind that does not matter are left out.
+func (rs *Ruleset) readNFTJSON(text string) error {
+	var all struct{ NFTables []map[string]json.RawMessage }
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&all); err != nil {
+		return fmt.Errorf("nft's JSON: %w", err)
+	}
+	for n, o := range all.NFTables {
+		for kind, raw := range o {
+			if err := rs.nftObject(kind, raw, n+1); err != nil {
+				return fmt.Errorf("nft's JSON: object %d: %w", n+1, err)
+			}
+		}
+	}
+	rs.Texts++
+	return nil
+}
+
+func (rs *Ruleset) nftObject(kind string, raw json.RawMessage, nth int) error {
+	switch kind {
+	case "table", "chain", "rule", "set", "map":
+	default:
+		return nil
+	}
+	var o nftNamed
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	if err := d.Decode(&o); err != nil {
+		// "type" is a list where a set's elements have several parts.
+		var loose map[string]any
+		d := json.NewDecoder(strings.NewReader(string(raw)))
+		d.UseNumber()
+		if err := d.Decode(&loose); err != nil {
+			return err
+		}
+		text := func(k string) string { s, _ := loose[k].(string); return s }
+		o = nftNamed{Family: text("family"), Table: text("table"), Name: text("name")}
+		o.Elem, _ = loose["elem"].([]any)
+	}
+	name := o.Table
+	if kind == "table" {
+		name = o.Name
+	}
+	t, matters := rs.nftTable(o.Family, name)
+	if !matters {
+		return nil
+	}
+	switch kind {
+	case "set", "map":
+		s := &nftSet{odd: kind == "map"}
+		for _, e := range o.Elem {
+			item, ok := jsonItem(e)
+			s.items, s.odd = append(s.items, item), s.odd || !ok
+		}
+		if rs.nftSets == nil {
+			rs.nftSets = make(map[string]*nftSet)
+		}
+		rs.nftSets[nftSetName(t, o.Name)] = s
+	case "chain":
+		c := t.chain(o.Name)
+		c.declared = true
+		c.nat = o.Type == "nat"
+		c.hook, _ = nftHook(o.Hook)
+		c.drops = o.Policy == "drop"
+		if o.Prio != nil {
+			c.priority = *o.Prio
+		}
+	case "rule":
+		text, _ := json.Marshal(o.Expr) // what was decoded can be encoded
+		r := &nftRule{t: t}
+		r.fromJSON(o.Expr)
+		r.target.mark = r.mark
+		t.chain(o.Chain).add(&rule{text: string(text), line: nth, conditions: r.conditions, target: r.target})
+	}
+	return nil
+}
+
+// fromJSON reads a rule's expressions.
+func (p *nftRule) fromJSON(exprs []map[string]any) {
+	for _, e := range exprs {
+		for name, v := range e {
+			args, _ := v.(map[string]any)
+			switch name {
+			case "match":
+				p.matchJSON(args)
+			case "counter", "log", "comment", "continue":
+			case "jump", "goto":
+				to, _ := args["target"].(string)
+				p.target = target{verdict: jump, name: to}
+				if name == "goto" {
+					p.target.verdict = jumpAway
+				}
+			case "mangle":
+				p.mangleJSON(args)
+			case "xt":
+				p.xtJSON(args)
+			default:
+				if t, ok := nftTarget(name); ok {
+					t.random = strings.Contains(fmt.Sprint(args["flags"]), "random") || args["port"] != nil
+					if name == "snat" {
+						if item, ok := jsonItem(args["addr"]); ok && len(item.parts) == 1 {
+							t.to = item.parts[0].String()
+						}
+					}
+					if name == "vmap" {
+						p.conditions = append(p.conditions, unknown("vmap", ""))
+					}
+					p.target = t
+					continue
+				}
+				text, _ := json.Marshal(e)
+				p.conditions = append(p.conditions, unknown(string(text), ""))
+				if name != "limit" && name != "quota" {
+					p.mark = anyMark
+				}
+			}
+		}
+	}
+}
+
+// xtJSON reads an expression of iptables' that nft does not know: {"xt": {"type": "match", "name": "set"}}.
+func (p *nftRule) xtJSON(args map[string]any) {
+	kind, _ := args["type"].(string)
+	name, _ := args["name"].(string)
+	if kind == "target" {
+		p.xtTarget(name)
+		return
+	}
+	p.conditions = append(p.conditions, unknown(strings.TrimSpace("xt "+kind+" "+name), "iptables-save, which prints what nft hides of this rule"))
+	if kind == "" {
+		p.target = target{verdict: opaque, name: "xt"}
+	}
+}
+
+// fieldJSON is the name of a field as the text has it.
+func fieldJSON(v any) (field string, ok bool) {
+	m, _ := v.(map[string]any)
+	for kind, arg := range m {
+		a, _ := arg.(map[string]any)
+		key, _ := a["key"].(string)
+		switch kind {
+		case "payload":
+			proto, ok := a["protocol"].(string)
+			name, ok2 := a["field"].(string)
+			return proto + " " + name, ok && ok2
+		case "meta", "ct":
+			return kind + " " + key, key != "" && a["dir"] == nil
+		case "fib":
+			flags, _ := a["flags"].([]any)
+			result, _ := a["result"].(string)
+			if s, isText := a["flags"].(string); isText {
+				flags = []any{s}
+			}
+			if len(flags) != 1 {
+				return "fib", false
+			}
+			return fmt.Sprint("fib ", flags[0], " ", result), true
+		}
+		return kind, false
+	}
+	return "", false
+}
+
+func (p *nftRule) matchJSON(args map[string]any) {
+	text, _ := json.Marshal(args)
+	m := nftMatch{text: string(text)}
+	odd := func() { p.conditions = append(p.conditions, unknown(m.text, "")) }
+	op, _ := args["op"].(string)
+	switch op {
+	case "==", "in":
+	case "!=":
+		m.not = true
+	default:
+		odd()
+		return
+	}
+	left, _ := args["left"].(map[string]any)
+	if and, ok := left["&"].([]any); ok && len(and) == 2 {
+		field, ok := fieldJSON(and[0])
+		if field == "tcp flags" && ok {
+			c := tcpFlags(m.text, words32(and[1]), words32(args["right"]), false)
+			if m.not {
+				c = c.not()
+			}
+			p.conditions = append(p.conditions, all(m.text, onProtocol(m.text, 6), c))
+			return
+		}
+		n, isNumber := and[1].(json.Number)
+		v, ok2 := number32(n.String())
+		if !ok || !isNumber || !ok2 {
+			odd()
+			return
+		}
+		m.fields, m.mask = []string{field}, &v
+	} else if parts, ok := left["concat"].([]any); ok {
+		for _, part := range parts {
+			field, ok := fieldJSON(part)
+			m.fields, m.odd = append(m.fields, field), m.odd || !ok
+		}
+	} else {
+		field, ok := fieldJSON(args["left"])
+		m.fields, m.odd = []string{field}, !ok
+	}
+	if m.fields[0] == "tcp flags" {
+		c := tcpFlags(m.text, nil, words32(args["right"]), true)
+		if op != "in" {
+			c = tcpFlags(m.text, []string{"ALL"}, words32(args["right"]), false)
+		}
+		if m.not {
+			c = c.not()
+		}
+		p.conditions = append(p.conditions, all(m.text, onProtocol(m.text, 6), c))
+		return
+	}
+	switch right := args["right"].(type) {
+	case string:
+		if name, ok := strings.CutPrefix(right, "@"); ok {
+			m.set = nftSetName(p.t, name)
+			break
+		}
+		m.values = []nftItem{{[]nftPart{{from: right}}}}
+	case []any: // ct state established,new
+		for _, v := range right {
+			item, ok := jsonItem(v)
+			m.values, m.odd = append(m.values, item), m.odd || !ok
+		}
+	case map[string]any:
+		list, ok := right["set"].([]any)
+		if !ok {
+			list = []any{right}
+		}
+		for _, v := range list {
+			item, ok := jsonItem(v)
+			m.values, m.odd = append(m.values, item), m.odd || !ok
+		}
+	default:
+		item, ok := jsonItem(right)
+		m.values, m.odd = []nftItem{item}, m.odd || !ok
+	}
+	p.conditions = append(p.conditions, m.condition())
+}
+
+// words32 reads one word or a list of them.
+func words32(v any) (out []string) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, e := range v {
+			out = append(out, fmt.Sprint(e))
+		}
+	case map[string]any:
+		for _, e := range v {
+			if list, ok := e.([]any); ok {
+				out = append(out, words32(list)...)
+			}
+		}
+	default:
+		out = append(out, fmt.Sprint(v))
+	}
+	return out
+}
+
+// jsonItem reads a value: a word, a number, a prefix, a range, a concatenation, or an element with options.
+func jsonItem(v any) (item nftItem, ok bool) {
+	one := func(p nftPart) nftItem { return nftItem{[]nftPart{p}} }
+	switch v := v.(type) {
+	case string:
+		return one(nftPart{from: v}), true
+	case json.Number:
+		return one(nftPart{from: v.String()}), true
+	case map[string]any:
+		if p, ok := v["prefix"].(map[string]any); ok {
+			addr, _ := p["addr"].(string)
+			return one(nftPart{from: addr + "/" + fmt.Sprint(p["len"])}), addr != ""
+		}
+		if r, ok := v["range"].([]any); ok && len(r) == 2 {
+			return one(nftPart{fmt.Sprint(r[0]), fmt.Sprint(r[1])}), true
+		}
+		if c, ok := v["concat"].([]any); ok {
+			for _, e := range c {
+				sub, ok := jsonItem(e)
+				if !ok || len(sub.parts) != 1 {
+					return item, false
+				}
+				item.parts = append(item.parts, sub.parts[0])
+			}
+			return item, true
+		}
+		if e, ok := v["elem"].(map[string]any); ok {
+			return jsonItem(e["val"])
+		}
+	}
+	return item, false
+}
+
+// mangleJSON reads the statement that sets a field.
+func (p *nftRule) mangleJSON(args map[string]any) {
+	field, _ := fieldJSON(args["key"])
+	if field != "meta mark" && field != "ct mark" {
+		return
+	}
+	from, ops, err := markJSON(args["value"])
+	p.setsMark(nftMark(field == "ct mark", from, ops, err == nil))
+}
+
+var errMark = errors.New("not a mark")
+
+func markJSON(v any) (from string, ops []nftMarkOp, err error) {
+	if n, ok := v.(json.Number); ok {
+		i, err := strconv.ParseUint(n.String(), 10, 32)
+		return "", []nftMarkOp{{"", uint32(i)}}, err
+	}
+	if field, ok := fieldJSON(v); ok && (field == "meta mark" || field == "ct mark") {
+		return field, nil, nil
+	}
+	m, _ := v.(map[string]any)
+	for _, op := range []string{"&", "|", "^"} {
+		args, ok := m[op].([]any)
+		if !ok || len(args) != 2 {
+			continue
+		}
+		n, ok := args[1].(json.Number)
+		if !ok {
+			return "", nil, errMark
+		}
+		i, err := strconv.ParseUint(n.String(), 10, 32)
+		if err != nil {
+			return "", nil, errMark
+		}
+		from, ops, err := markJSON(args[0])
+		return from, append(ops, nftMarkOp{op, uint32(i)}), err
+	}
+	return "", nil, errMark
+}

@@ -1,0 +1,718 @@
+package netfilter
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// token is a word of nft's text.
+type token struct {
+	s      string
+	quoted bool
+	line   int
+}
+
+func (t token) is(s string) bool { return !t.quoted && t.s == s }
+
+// nftTokens parts a line. Line ends and semicolons are tokens "\n"; a comment is one token that begins with #.
+func nftTokens(line string, n int) []token {
+	var out []token
+	for i := 0; i < len(line); {
+		c := line[i]
+		switch {
+		case c == ' ' || c == '\t' || c == '\r':
+			i++
+		case c == '"':
+			end := strings.IndexByte(line[i+1:], '"')
+			if end < 0 {
+				end = len(line) - i - 1
+			}
+			out = append(out, token{line[i+1 : i+1+end], true, n})
+			i = min(i+end+2, len(line))
+		case c == '#':
+			out = append(out, token{strings.TrimSpace(line[i:]), false, n})
+			i = len(line)
+		case c == ';':
+			out = append(out, token{"\n", false, n})
+			i++
+		case strings.IndexByte("{},", c) >= 0:
+			out = append(out, token{string(c), false, n})
+			i++
+		default:
+			end := strings.IndexAny(line[i:], " \t\r{},;\"")
+			if end < 0 {
+				end = len(line) - i
+			}
+			out = append(out, token{line[i : i+end], false, n})
+			i += end
+		}
+	}
+	return append(out, token{"\n", false, n})
+}
+
+// nftReader reads one table.
+type nftReader struct {
+	rs    *Ruleset
+	t     *table
+	toks  []token
+	at    int
+	lines []string
+	first int
+}
+
+// readNFT reads a table that begins in the first of some lines, and returns how many lines it has.
+func (rs *Ruleset) readNFT(lines []string, first int) (used int, err error) {
+	r := &nftReader{rs: rs, lines: lines, first: first}
+	depth := 0
+	for n, line := range lines {
+		if len(line) > maxLine {
+			return 0, fmt.Errorf("line %d: longer than %d bytes, which is no rule", first+n, maxLine)
+		}
+		toks := nftTokens(line, first+n)
+		r.toks = append(r.toks, toks...)
+		for _, t := range toks {
+			switch {
+			case t.is("{"):
+				depth++
+			case t.is("}"):
+				depth--
+			}
+		}
+		used = n + 1
+		if depth == 0 {
+			break
+		}
+	}
+	w := strings.Fields(lines[0])
+	t, matters := rs.nftTable(w[1], strings.Trim(w[2], `"`))
+	if !matters {
+		return used, nil
+	}
+	if len(t.chains) > 0 && t.listed {
+		rs.note("table " + t.name + " stands in the input more than once")
+	}
+	r.t, t.listed = t, true
+	r.at = 4 // table FAMILY NAME {
+	for r.at < len(r.toks) {
+		switch tok := r.next(); {
+		case tok.is("\n") || strings.HasPrefix(tok.s, "#"):
+		case tok.is("}"):
+			return used, nil
+		case tok.is("chain"):
+			r.chain()
+		case tok.is("set"), tok.is("map"):
+			r.set(tok.s == "map")
+		default: // a counter, a flowtable, a comment
+			r.skip()
+		}
+	}
+	rs.note("table " + t.name + " is cut: what stands behind the cut is not known")
+	for _, c := range t.order {
+		if c.hook == NoHook && len(c.rules) == 0 && !c.declared {
+			c.cut = "is cut in the input"
+		}
+	}
+	return used, nil
+}
+
+func (r *nftReader) next() token {
+	if r.at >= len(r.toks) {
+		return token{s: "\n"}
+	}
+	r.at++
+	return r.toks[r.at-1]
+}
+
+func (r *nftReader) peek() token {
+	if r.at >= len(r.toks) {
+		return token{s: "\n"}
+	}
+	return r.toks[r.at]
+}
+
+// skip leaves out a statement with its block.
+func (r *nftReader) skip() {
+	depth := 0
+	for r.at < len(r.toks) {
+		switch tok := r.next(); {
+		case tok.is("{"):
+			depth++
+		case tok.is("}"):
+			if depth--; depth == 0 {
+				return
+			}
+			if depth < 0 {
+				r.at--
+				return
+			}
+		case tok.is("\n") && depth == 0:
+			return
+		}
+	}
+}
+
+// chain reads "chain NAME { ... }", NAME being next.
+func (r *nftReader) chain() {
+	c := r.t.chain(r.next().s)
+	if c.declared {
+		c.around = "stands in the input more than once"
+	}
+	c.declared = true
+	for !r.peek().is("{") {
+		if r.at >= len(r.toks) {
+			c.cut = "is cut in the input"
+			return
+		}
+		r.next()
+	}
+	r.next()
+	for r.at < len(r.toks) {
+		tok := r.peek()
+		switch {
+		case tok.is("\n"):
+			r.next()
+			continue
+		case tok.is("}"):
+			r.next()
+			return
+		}
+		line := r.statement()
+		switch {
+		case len(line) == 0:
+		case line[0].is("type"):
+			r.header(c, line)
+		case line[0].is("policy"):
+			c.drops = len(line) > 1 && line[1].is("drop")
+		case line[0].is("comment"), strings.HasPrefix(line[0].s, "# handle"):
+		default:
+			c.add(r.rule(line))
+		}
+	}
+	c.cut = "is cut in the input: there may be rules behind it"
+}
+
+// statement takes the tokens up to the end of the line, over the lines of a block in it. What nft says of a target that it does
+// not know stands on the next line.
+func (r *nftReader) statement() []token {
+	var out []token
+	depth := 0
+	for r.at < len(r.toks) {
+		tok := r.peek()
+		switch {
+		case tok.is("\n"):
+			r.next()
+			if depth > 0 {
+				continue
+			}
+			if n := len(out); n > 0 && strings.HasPrefix(out[n-1].s, "# Warning: XT ") && r.peek().is("xt") {
+				out = out[:n-1]
+				continue
+			}
+			return out
+		case tok.is("{"):
+			depth++
+		case tok.is("}"):
+			if depth--; depth < 0 {
+				return out
+			}
+		}
+		out = append(out, r.next())
+	}
+	return out
+}
+
+// header reads "type nat hook postrouting priority srcnat + 5".
+func (r *nftReader) header(c *chain, line []token) {
+	for i := 0; i+1 < len(line); i++ {
+		switch v := line[i+1].s; line[i].s {
+		case "type":
+			c.nat = v == "nat"
+		case "hook":
+			c.hook, _ = nftHook(v)
+		case "priority":
+			n, ok := nftPriority(v)
+			if !ok {
+				c.around = "has a priority that this tool does not know"
+			}
+			if i+3 < len(line) {
+				more, _ := nftPriority(line[i+3].s)
+				switch line[i+2].s {
+				case "+":
+					n += more
+				case "-":
+					n -= more
+				}
+			}
+			c.priority = n
+		}
+	}
+}
+
+// set reads "set NAME { type ...; elements = { ... } }", NAME being next.
+func (r *nftReader) set(isMap bool) {
+	name := r.next().s
+	s := &nftSet{}
+	if r.rs.nftSets == nil {
+		r.rs.nftSets = make(map[string]*nftSet)
+	}
+	r.rs.nftSets[nftSetName(r.t, name)] = s
+	r.next() // {
+	for r.at < len(r.toks) {
+		switch tok := r.next(); {
+		case tok.is("}"):
+			return
+		case tok.is("elements"):
+			r.next() // =
+			if !r.next().is("{") {
+				s.odd = true
+				return
+			}
+			items, closed := r.items()
+			s.items, s.odd = append(s.items, items...), s.odd || !closed || isMap
+		}
+	}
+	s.odd = true
+}
+
+// items reads the values of a block whose { was read.
+func (r *nftReader) items() (out []nftItem, closed bool) {
+	var words []token
+	end := func() {
+		if len(words) > 0 {
+			out = append(out, itemOf(words))
+			words = nil
+		}
+	}
+	for r.at < len(r.toks) {
+		switch tok := r.next(); {
+		case tok.is("}"):
+			end()
+			return out, true
+		case tok.is(","):
+			end()
+		case tok.is("\n") || strings.HasPrefix(tok.s, "#"):
+		case tok.is("{"):
+			return out, false
+		default:
+			words = append(words, tok)
+		}
+	}
+	return out, false
+}
+
+// itemOf reads "10.0.0.1 . tcp . 80 timeout 1h".
+func itemOf(words []token) nftItem {
+	var item nftItem
+	for i := 0; i < len(words); i++ {
+		item.parts = append(item.parts, partOf(words[i]))
+		if i+1 >= len(words) || !words[i+1].is(".") {
+			break
+		}
+		i++
+	}
+	return item
+}
+
+// partOf reads a value: "10.0.0.0/8", "10.0.0.5-10.0.0.9", "1000-2000", "tcp", "eth0".
+func partOf(t token) nftPart {
+	if t.quoted {
+		return nftPart{from: t.s}
+	}
+	if from, to, ok := strings.Cut(t.s, "-"); ok && from != "" && to != "" && (unicode.IsDigit(rune(from[0])) || strings.Contains(from, ":")) {
+		return nftPart{from, to}
+	}
+	return nftPart{from: t.s}
+}
+
+// rule reads a rule's tokens.
+func (r *nftReader) rule(toks []token) *rule {
+	out := &rule{line: toks[0].line}
+	if n := out.line - r.first; n >= 0 && n < len(r.lines) {
+		out.text = strings.Join(strings.Fields(r.lines[n]), " ")
+	}
+	p := &nftRule{t: r.t, toks: toks}
+	p.read()
+	out.conditions, out.target = p.conditions, p.target
+	out.target.mark = p.mark
+	return out
+}
+
+// nftRule reads one rule.
+type nftRule struct {
+	t          *table
+	toks       []token
+	at         int
+	conditions []condition
+	mark       func(mark, connection bits) (bits, bits)
+	target     target
+}
+
+func (p *nftRule) next() token {
+	if p.at >= len(p.toks) {
+		return token{s: ""}
+	}
+	p.at++
+	return p.toks[p.at-1]
+}
+
+func (p *nftRule) peek() token {
+	if p.at >= len(p.toks) {
+		return token{s: ""}
+	}
+	return p.toks[p.at]
+}
+
+func textOf(toks []token) string {
+	var b strings.Builder
+	for i, t := range toks {
+		if i > 0 && !t.is(",") {
+			b.WriteByte(' ')
+		}
+		if t.quoted {
+			b.WriteString(`"` + t.s + `"`)
+		} else {
+			b.WriteString(t.s)
+		}
+	}
+	return b.String()
+}
+
+func (p *nftRule) read() {
+	for p.at < len(p.toks) {
+		from := p.at
+		tok := p.next()
+		if t, ok := nftTarget(tok.s); ok && !tok.quoted {
+			p.verdict(t)
+			continue
+		}
+		switch tok.s {
+		case "counter":
+			for p.peek().is("packets") || p.peek().is("bytes") || p.peek().is("name") {
+				p.next()
+				p.next()
+			}
+		case "comment":
+			p.next()
+		case "continue":
+		case "jump", "goto":
+			p.target = target{verdict: jump, name: p.next().s}
+			if tok.s == "goto" {
+				p.target.verdict = jumpAway
+			}
+		case "log":
+			p.options("prefix", "group", "level", "snaplen", "queue-threshold", "flags")
+		case "xt":
+			kind, name := p.next(), p.next()
+			if kind.s == "target" {
+				p.xtTarget(name.s)
+				continue
+			}
+			p.conditions = append(p.conditions, unknown(textOf(p.toks[from:p.at]), "iptables-save, which prints what nft hides of this rule"))
+		case "limit", "quota":
+			p.resync(from)
+		case "meta", "ct", "ip", "ip6", "tcp", "udp", "th", "sctp", "udplite", "icmp", "icmpv6", "fib", "iif", "oif", "iifname", "oifname", "mark":
+			p.at = from
+			p.expression()
+		case "":
+		default:
+			if strings.HasPrefix(tok.s, "#") {
+				p.hidden(tok)
+				continue
+			}
+			p.resync(from)
+		}
+	}
+}
+
+// options leaves out the options of a statement.
+func (p *nftRule) options(names ...string) {
+	for {
+		known := false
+		for _, n := range names {
+			known = known || p.peek().is(n)
+		}
+		if !known {
+			return
+		}
+		p.next()
+		p.next()
+	}
+}
+
+// hidden reads what nft prints as a comment: the match of an extension that it does not know, with the rule going on behind it.
+func (p *nftRule) hidden(tok token) {
+	body := strings.TrimSpace(strings.TrimPrefix(tok.s, "#"))
+	if strings.HasPrefix(body, "handle ") {
+		return
+	}
+	match, rest := body, ""
+	if i := strings.Index(body, "counter "); i >= 0 {
+		match, rest = strings.TrimSpace(body[:i]), body[i:]
+	}
+	p.conditions = append(p.conditions, unknown("# "+match, "iptables-save, which prints what nft hides of this rule"))
+	if rest == "" {
+		p.target = target{verdict: opaque, name: "what follows " + match}
+		return
+	}
+	more := nftTokens(rest, tok.line)
+	p.toks = append(p.toks[:p.at:p.at], append(more[:len(more)-1], p.toks[p.at:]...)...)
+}
+
+// resync makes a condition of what is not known, up to the next word that can only begin a statement.
+func (p *nftRule) resync(from int) {
+	sets := false
+	for p.at < len(p.toks) {
+		tok := p.peek()
+		_, verdict := nftTarget(tok.s)
+		if !tok.quoted && (verdict || tok.is("counter") || tok.is("jump") || tok.is("goto") || tok.is("log") || tok.is("comment") || tok.is("continue") || tok.is("xt")) {
+			break
+		}
+		sets = sets || tok.is("set") || tok.is("map") || tok.is("{")
+		p.next()
+	}
+	text := textOf(p.toks[from:p.at])
+	p.conditions = append(p.conditions, unknown(text, ""))
+	if sets {
+		p.mark = anyMark
+	}
+}
+
+// verdict reads what belongs to a verdict.
+func (p *nftRule) verdict(t target) {
+	for p.at < len(p.toks) {
+		tok := p.peek()
+		if tok.is("comment") || tok.is("counter") {
+			break
+		}
+		p.next()
+		switch {
+		case tok.is("random"), tok.is("fully-random"), strings.HasPrefix(tok.s, "random,"), strings.HasPrefix(tok.s, "fully-random,"), strings.HasPrefix(tok.s, ":"):
+			t.random = true
+		case tok.is("to") && t.name == "snat":
+			t.to = strings.TrimSuffix(p.peek().s, ",")
+		}
+	}
+	p.target = t
+}
+
+// left reads the field of a comparison.
+func (p *nftRule) left() (field string, ok bool) {
+	tok := p.next()
+	switch tok.s {
+	case "iif", "oif", "iifname", "oifname", "mark":
+		return "meta " + tok.s, true
+	case "meta", "ct", "ip", "ip6", "tcp", "udp", "th", "sctp", "udplite", "icmp", "icmpv6":
+		return tok.s + " " + p.next().s, true
+	case "fib":
+		dir, kind := p.next().s, p.next().s
+		return "fib " + dir + " " + kind, dir == "daddr" || dir == "saddr"
+	}
+	return tok.s, false
+}
+
+func operator(t token) string {
+	if t.quoted {
+		return ""
+	}
+	switch t.s {
+	case "&", "and":
+		return "&"
+	case "|", "or":
+		return "|"
+	case "^", "xor":
+		return "^"
+	}
+	return ""
+}
+
+// expression reads a comparison, or the statement that sets a mark.
+func (p *nftRule) expression() {
+	from := p.at
+	m := nftMatch{}
+	for {
+		field, ok := p.left()
+		m.fields = append(m.fields, field)
+		m.odd = m.odd || !ok
+		if !p.peek().is(".") {
+			break
+		}
+		p.next()
+	}
+	field := m.fields[0]
+	if p.peek().is("set") {
+		p.next()
+		p.setMark(field)
+		return
+	}
+	if p.peek().is("vmap") {
+		p.next()
+		p.block()
+		p.conditions = append(p.conditions, unknown(textOf(p.toks[from:p.at]), ""))
+		p.target = target{verdict: opaque, name: "vmap"}
+		return
+	}
+	if op := operator(p.peek()); op == "&" && (field == "meta mark" || field == "ct mark") {
+		p.next()
+		v, ok := number32(p.next().s)
+		m.mask, m.odd = &v, m.odd || !ok
+	} else if op != "" && field != "tcp flags" {
+		p.resync(from)
+		return
+	}
+	switch tok := p.peek(); {
+	case tok.is("!="), tok.is("!"): // "ct state ! established" is how some versions print it
+		m.not = true
+		p.next()
+	case tok.is("=="):
+		p.next()
+	case tok.is("<"), tok.is(">"), tok.is("<="), tok.is(">="):
+		p.resync(from)
+		return
+	}
+	if field == "tcp flags" {
+		p.flags(from, m.not)
+		return
+	}
+	switch tok := p.next(); {
+	case strings.HasPrefix(tok.s, "@") && !tok.quoted:
+		m.set = nftSetName(p.t, tok.s[1:])
+	case tok.is("{"):
+		sub := &nftReader{toks: p.toks, at: p.at}
+		items, closed := sub.items()
+		p.at = sub.at
+		m.values, m.odd = items, m.odd || !closed
+	default:
+		words := []token{tok}
+		for p.peek().is(".") {
+			words = append(words, p.next(), p.next())
+		}
+		if len(words) > 1 {
+			m.values = []nftItem{itemOf(words)}
+			break
+		}
+		m.values = []nftItem{{[]nftPart{partOf(tok)}}}
+		for p.peek().is(",") { // ct state established,new
+			p.next()
+			m.values = append(m.values, nftItem{[]nftPart{partOf(p.next())}})
+		}
+	}
+	m.text = textOf(p.toks[from:p.at])
+	p.conditions = append(p.conditions, m.condition())
+}
+
+// block leaves out a value: a word, or a block.
+func (p *nftRule) block() {
+	if !p.next().is("{") {
+		return
+	}
+	for depth := 1; depth > 0 && p.at < len(p.toks); {
+		switch tok := p.next(); {
+		case tok.is("{"):
+			depth++
+		case tok.is("}"):
+			depth--
+		}
+	}
+}
+
+// flags reads the rest of a comparison of TCP's flags: "syn", "syn / fin,syn,rst,ack", "& (fin | syn) == syn".
+func (p *nftRule) flags(from int, not bool) {
+	list := func() (out []string) {
+		for {
+			out = append(out, strings.Trim(p.next().s, "()"))
+			if !p.peek().is(",") {
+				return out
+			}
+			p.next()
+		}
+	}
+	var c condition
+	if operator(p.peek()) == "&" {
+		p.next()
+		var mask []string
+		for p.at < len(p.toks) && !p.peek().is("==") && !p.peek().is("!=") {
+			for s := range strings.SplitSeq(strings.Trim(p.next().s, "()"), "|") {
+				if s != "" && s != "," {
+					mask = append(mask, s)
+				}
+			}
+		}
+		not = p.next().is("!=")
+		c = tcpFlags("", mask, list(), false)
+	} else {
+		set := list()
+		if p.peek().is("/") {
+			p.next()
+			c = tcpFlags("", list(), set, false)
+		} else {
+			c = tcpFlags("", nil, set, true)
+			if not { // "!= syn" compares all of them
+				c = tcpFlags("", []string{"ALL"}, set, false)
+			}
+		}
+	}
+	text := textOf(p.toks[from:p.at])
+	if not {
+		c = c.not()
+	}
+	c.text = text
+	p.conditions = append(p.conditions, all(text, onProtocol(text, 6), c))
+}
+
+// setMark reads what a mark is set to.
+func (p *nftRule) setMark(field string) {
+	if field != "meta mark" && field != "ct mark" {
+		for p.at < len(p.toks) && !p.peek().is("counter") { // of what is set nothing matters here but the verdict behind it
+			if _, verdict := nftTarget(p.peek().s); verdict || p.peek().is("jump") || p.peek().is("goto") {
+				break
+			}
+			p.next()
+		}
+		return
+	}
+	known, from := true, ""
+	var ops []nftMarkOp
+	tok := p.next()
+	switch tok.s {
+	case "meta", "ct":
+		from = tok.s + " " + p.next().s
+		known = from == "meta mark" || from == "ct mark"
+	case "mark":
+		from = "meta mark"
+	default:
+		v, ok := number32(tok.s)
+		known = ok
+		ops = append(ops, nftMarkOp{"", v})
+	}
+	for {
+		op := operator(p.peek())
+		if op == "" {
+			break
+		}
+		// Of CONNMARK's two masks what is printed for iptables' rules shows one, in words: "meta mark set ct mark and 0xff".
+		lossy := p.next().s == "and" && from != "" && from != field
+		v, ok := number32(p.next().s)
+		known = known && ok && !lossy
+		ops = append(ops, nftMarkOp{op, v})
+	}
+	p.setsMark(nftMark(field == "ct mark", from, ops, known))
+}
+
+// setsMark adds a mark to those that the rule sets, one after the other.
+func (p *nftRule) setsMark(f func(mark, connection bits) (bits, bits)) {
+	if before := p.mark; before != nil {
+		p.mark = func(m, c bits) (bits, bits) { return f(before(m, c)) }
+		return
+	}
+	p.mark = f
+}
+
+func (p *nftRule) xtTarget(name string) {
+	t := xtTarget(name)
+	if t.mark != nil {
+		p.setsMark(t.mark)
+		return
+	}
+	p.target = t
+}

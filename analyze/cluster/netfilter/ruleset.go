@@ -1,0 +1,222 @@
+package netfilter
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Backend is what keeps rules in the kernel. A node has one of each, and all of them work at once.
+type Backend uint8
+
+// The backends. BackendUnknown is iptables' own, one of two: the input does not say which.
+const (
+	BackendUnknown Backend = iota
+	BackendLegacy          // iptables-legacy: the kernel's ip_tables
+	BackendNFT             // nf_tables: iptables-nft's tables and others
+)
+
+// String names a backend as people do.
+func (b Backend) String() string {
+	switch b {
+	case BackendLegacy:
+		return "iptables-legacy"
+	case BackendNFT:
+		return "nf_tables"
+	case BackendUnknown:
+	}
+	return "iptables"
+}
+
+// Hook is the place in the kernel's path where a base chain is asked.
+type Hook uint8
+
+// The hooks, in the order in which a forwarded packet meets them. NoHook is a chain that others jump to.
+const (
+	NoHook Hook = iota
+	Prerouting
+	Input
+	Forward
+	Output
+	Postrouting
+)
+
+// Priorities of iptables' tables (include/uapi/linux/netfilter_ipv4.h) and the names that nft has for them.
+const (
+	priorityRaw    = -300
+	priorityMangle = -150
+	priorityDNAT   = -100
+	priorityFilter = 0
+	prioritySNAT   = 100
+)
+
+// Ruleset is what was read of a node's rules.
+type Ruleset struct {
+	tables  []*table
+	sets    map[string]*set
+	nftSets map[string]*nftSet
+	Notes   []string // what the reader should know of the input: what was left out, cut, or filtered
+	Texts   int      // listings, chains and rules that were found in it
+	hidden  string   // why there are rules that are not in the input; "" if nothing says so
+}
+
+// table is one table of one backend. Its chains jump to each other and to no others.
+type table struct {
+	backend Backend
+	name    string // "nat"; of nft with its family: "ip nat"
+	v4, v6  bool
+	chains  map[string]*chain
+	order   []*chain
+	native  bool // nft printed it
+	listed  bool // a table of nft's was read already
+	several bool // it stands more than once in the input, and differently
+}
+
+// chain is a list of rules.
+type chain struct {
+	table    *table
+	name     string
+	hook     Hook
+	nat      bool // of type nat: it is asked for the first packet of a connection only
+	priority int
+	drops    bool // policy
+	rules    []*rule
+	cut      string // why further rules may be missing behind those that are here; "" if none are
+	around   string // why rules may be missing anywhere in it; "" if none are
+	declared bool   // the input names it, and does not only have rules of it
+}
+
+// rule is one rule of a chain.
+type rule struct {
+	chain      *chain
+	text       string // as the input has it, on one line
+	line       int    // of the input, from 1
+	conditions []condition
+	target     target
+}
+
+// condition is one thing that a rule asks of a packet.
+type condition struct {
+	text string
+	// test answers, and says of a maybe what would settle it.
+	test func(w *walk) (t tri, settle string)
+}
+
+// not turns a condition over.
+func (c condition) not() condition {
+	test := c.test
+	c.test = func(w *walk) (tri, string) {
+		t, s := test(w)
+		return t.not(), s
+	}
+	return c
+}
+
+// verdict is what a rule does with a packet that meets all its conditions.
+type verdict uint8
+
+const (
+	goOn      verdict = iota // counts, logs, or changes something that does not matter here
+	accept                   // ends this base chain
+	drop                     //
+	toCaller                 // RETURN
+	jump                     //
+	jumpAway                 // goto
+	translate                // MASQUERADE, SNAT, NETMAP: the source is another one
+	divert                   // DNAT, REDIRECT, TPROXY: the destination is another one
+	opaque                   // something that this tool does not know
+)
+
+// target is a rule's verdict with what belongs to it.
+type target struct {
+	verdict verdict
+	name    string // "MASQUERADE", or the chain of a jump
+	to      string // the address that is put in place, where the rule says it
+	random  bool   // the source port is changed too
+	// mark changes packet mark and connection mark before the verdict; nil changes none.
+	mark func(mark, connection bits) (bits, bits)
+}
+
+func (rs *Ruleset) note(s string) {
+	if !slices.Contains(rs.Notes, s) {
+		rs.Notes = append(rs.Notes, s)
+	}
+}
+
+// table returns a table of a backend, a new one if there is none yet.
+func (rs *Ruleset) table(b Backend, name string, v4, v6 bool) *table {
+	for _, t := range rs.tables {
+		if t.backend == b && t.name == name && t.v4 == v4 && t.v6 == v6 {
+			return t
+		}
+	}
+	t := &table{backend: b, name: name, v4: v4, v6: v6, chains: make(map[string]*chain)}
+	rs.tables = append(rs.tables, t)
+	return t
+}
+
+// chain returns a chain of the table, a new one if there is none yet.
+func (t *table) chain(name string) *chain {
+	c, ok := t.chains[name]
+	if !ok {
+		c = &chain{table: t, name: name}
+		t.chains[name] = c
+		t.order = append(t.order, c)
+	}
+	return c
+}
+
+// builtin gives a chain of iptables the hook and priority that its table has.
+func (c *chain) builtin() {
+	hooks := map[string]Hook{"PREROUTING": Prerouting, "INPUT": Input, "FORWARD": Forward, "OUTPUT": Output, "POSTROUTING": Postrouting}
+	hook, ok := hooks[c.name]
+	if !ok {
+		return
+	}
+	c.hook = hook
+	switch c.table.name {
+	case "nat":
+		c.nat, c.priority = true, priorityDNAT
+		if hook == Postrouting || hook == Input {
+			c.priority = prioritySNAT
+		}
+	case "mangle":
+		c.priority = priorityMangle
+	case "raw":
+		c.priority = priorityRaw
+	case "security":
+		c.priority = 50
+	default:
+		c.priority = priorityFilter
+	}
+}
+
+// add adds a rule.
+func (c *chain) add(r *rule) {
+	r.chain = c
+	c.rules = append(c.rules, r)
+}
+
+// hooked returns the base chains of a hook that a packet of a family meets, in the kernel's order.
+func (rs *Ruleset) hooked(h Hook, v4 bool) []*chain {
+	var out []*chain
+	for _, t := range rs.tables {
+		if v4 && !t.v4 || !v4 && !t.v6 || rs.shadowed(t) {
+			continue
+		}
+		for _, c := range t.order {
+			if c.hook == h {
+				out = append(out, c)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *chain) int { return cmp.Compare(a.priority, b.priority) })
+	return out
+}
+
+// same tells whether two chains have the same rules.
+func (c *chain) same(d *chain) bool {
+	return slices.EqualFunc(c.rules, d.rules, func(r, s *rule) bool {
+		return strings.Join(strings.Fields(r.text), " ") == strings.Join(strings.Fields(s.text), " ")
+	})
+}

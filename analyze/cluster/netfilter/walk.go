@@ -1,0 +1,512 @@
+package netfilter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Answer is what the rules do with a packet's source address.
+type Answer uint8
+
+// The answers. Undetermined is the zero value: what was read does not decide it.
+const (
+	Undetermined Answer = iota
+	Kept
+	Masqueraded // another source is put in place: MASQUERADE, SNAT, NETMAP
+)
+
+// String returns the answer's word in output and JSON.
+func (a Answer) String() string {
+	switch a {
+	case Kept:
+		return "kept"
+	case Masqueraded:
+		return "masqueraded"
+	case Undetermined:
+	}
+	return "undetermined"
+}
+
+// Place is a rule, or the chain whose policy decides.
+type Place struct {
+	Backend Backend
+	Table   string // "nat"; of nft with its family: "ip nat"
+	Chain   string
+	Rule    string // as the input has it; "" is the chain as a whole
+	Line    int    // of the input; 0 for a chain as a whole
+}
+
+// Verdict is an answer with what decides it.
+type Verdict struct {
+	Answer Answer
+	Place  Place // what decides; where it is undetermined, the first place that could not be decided
+	Why    string
+	Settle string // undetermined: what would turn it into an answer; "" if nothing known would
+	To     string // masqueraded: the address that the rule names; "" is the one of the interface
+	Random bool   // masqueraded: the source port is changed too
+	// Assumed is what the answer rests on beside the rules.
+	Assumed []string
+}
+
+// walk is one packet on its way through the rules.
+type walk struct {
+	rs      *Ruleset
+	p       *Packet
+	mark    bits
+	connmrk bits
+	depth   int
+	steps   int
+
+	ends      []end
+	doubt     *Verdict // the first place that could not be decided
+	passed    *rule    // the last rule that let the packet go on untranslated, for certain
+	missed    *rule    // the last rule that would have led to a translation, and which the packet does not meet
+	missedFor string   // the condition that it does not meet
+	askedMark bool     // a mark decided, and it is assumed to be what it is
+	askedLoc  bool     // so did whether the destination is the node itself
+	hook      Hook     // where the packet is
+	early     bool     // the packet has not come to the chains that translate the source yet
+	absent    string   // early: a chain that is not in the input, or not all of it
+}
+
+// end is one way that the walk of a base chain may end.
+type end struct {
+	kind    verdict // accept, drop, translate, divert, opaque
+	rule    *rule   // nil is the chain's policy
+	certain bool
+}
+
+// Bounds of a walk: how deep chains jump (the kernel's own limit is 16), and how many rules are looked at.
+const (
+	maxDepth = 64
+	maxSteps = 2_000_000
+)
+
+// Ask answers a question: does the node put another source address in place when the packet leaves?
+func (rs *Ruleset) Ask(p Packet) Verdict {
+	w := &walk{rs: rs, p: &p, mark: allKnown(p.Mark), connmrk: allKnown(0)}
+	v4 := p.is4()
+	// What the packet has met before: marks that rules ask for, and translations of the destination.
+	for _, h := range []Hook{Prerouting, Forward, Postrouting} {
+		chains := slices.DeleteFunc(rs.hooked(h, v4), func(c *chain) bool { return h == Postrouting && c.nat })
+		w.hook = h
+		var out *Verdict
+		w.each(chains, func(c *chain) bool {
+			out = w.before(c)
+			return out == nil
+		})
+		if out != nil {
+			return w.done(*out)
+		}
+	}
+	asked := 0
+	var kept, other *Verdict
+	w.each(slices.DeleteFunc(rs.hooked(Postrouting, v4), func(c *chain) bool { return !c.nat }), func(c *chain) bool {
+		asked++
+		v := w.ask(c)
+		if v.Answer != Kept {
+			other = &v
+		} else if kept == nil || kept.Place.Rule == "" && v.Place.Rule != "" {
+			kept = &v
+		}
+		return other == nil
+	})
+	if other != nil {
+		return w.done(*other)
+	}
+	if asked == 0 {
+		return w.done(w.noBase(v4))
+	}
+	if rs.hidden != "" && !slices.ContainsFunc(rs.tables, func(t *table) bool { return t.backend == BackendLegacy }) {
+		return w.done(Verdict{Why: rs.hidden, Settle: settleRules(v4)})
+	}
+	return w.done(*kept)
+}
+
+// each walks base chains in the kernel's order, until one says no. Of chains with one priority the kernel asks the one first that was
+// registered last (net/netfilter/core.c, nf_hook_entries_grow), which no dump shows: any order may be it.
+func (w *walk) each(chains []*chain, walk func(*chain) bool) {
+	for len(chains) > 0 {
+		n := 1
+		for n < len(chains) && chains[n].priority == chains[0].priority {
+			n++
+		}
+		group := chains[:n]
+		chains = chains[n:]
+		in, after := w.orders(group)
+		for i, c := range group {
+			w.mark, w.connmrk = in[i][0], in[i][1]
+			if !walk(c) {
+				return
+			}
+			if n == 1 {
+				after = [2]bits{w.mark, w.connmrk}
+			}
+		}
+		w.mark, w.connmrk = after[0], after[1]
+	}
+}
+
+// orders walks chains in every order, and returns the marks with which each may be reached, and those that may be left. Of many
+// chains with one priority nothing is known of the marks.
+func (w *walk) orders(group []*chain) (in [][2]bits, after [2]bits) {
+	in = make([][2]bits, len(group))
+	start := [2]bits{w.mark, w.connmrk}
+	if len(group) == 1 {
+		in[0] = start
+		return in, start
+	}
+	if len(group) > 4 {
+		return in, after
+	}
+	met := make([]bool, len(group))
+	left, seen := true, make([]bool, len(group))
+	var order func(at [2]bits, n int)
+	order = func(at [2]bits, n int) {
+		if n == len(group) {
+			if left {
+				after, left = at, false
+			}
+			after = [2]bits{after[0].merge(at[0]), after[1].merge(at[1])}
+			return
+		}
+		for i, c := range group {
+			if met[i] {
+				continue
+			}
+			if !seen[i] {
+				in[i], seen[i] = at, true
+			}
+			in[i] = [2]bits{in[i][0].merge(at[0]), in[i][1].merge(at[1])}
+			w.mark, w.connmrk = at[0], at[1]
+			w.chain(c, yes)
+			met[i] = true
+			order([2]bits{w.mark, w.connmrk}, n+1)
+			met[i] = false
+		}
+	}
+	order(start, 0)
+	return in, after
+}
+
+// done adds what the answer rests on.
+func (w *walk) done(v Verdict) Verdict {
+	if w.askedMark {
+		has := false
+		for _, t := range w.rs.tables {
+			has = has || !strings.HasSuffix(t.name, "nat")
+		}
+		switch {
+		case w.absent != "":
+			v.Assumed = append(v.Assumed, "chain "+w.absent+", which is not all in the input, does not mark the packet")
+		case !has:
+			v.Assumed = append(v.Assumed, "no rule outside the nat table marks the packet (none is in the input)")
+		}
+	}
+	if w.askedLoc && len(w.p.Local) == 0 {
+		v.Assumed = append(v.Assumed, "the destination is not the node itself (no address of the node is given)")
+	}
+	return v
+}
+
+// noBase is the answer where the way into the rules is not in the input.
+func (w *walk) noBase(v4 bool) Verdict {
+	family := "IPv4"
+	if !v4 {
+		family = "IPv6"
+	}
+	if len(w.rs.tables) == 0 {
+		return Verdict{Why: "there are no rules in the input", Settle: settleRules(v4)}
+	}
+	for _, t := range w.rs.tables {
+		if v4 && !t.v4 || !v4 && !t.v6 || !strings.HasSuffix(t.name, "nat") {
+			continue
+		}
+		// Of a chain that nothing leads into one can say what it would do.
+		for _, c := range t.order {
+			if c.hook == NoHook && len(c.rules) > 0 {
+				return Verdict{
+					Place: Place{t.backend, t.name, c.name, "", 0}, Why: fmt.Sprintf("chain POSTROUTING is not in the input: whether anything leads into %s is not known", c.name),
+					Settle: settleRules(v4),
+				}
+			}
+		}
+	}
+	return Verdict{Why: "no nat table for " + family + " with a chain for packets that leave (POSTROUTING) is in the input", Settle: settleRules(v4)}
+}
+
+func settleRules(v4 bool) string {
+	six := ""
+	if !v4 {
+		six = "6"
+	}
+	return "the whole rules of the node: ip" + six + "tables-save, ip" + six + "tables-legacy-save and nft list ruleset"
+}
+
+// before walks a chain that the packet meets before it leaves. It returns a verdict where the packet is no longer the one that
+// was asked for.
+func (w *walk) before(c *chain) *Verdict {
+	w.ends, w.doubt, w.passed, w.missed = nil, nil, nil, nil
+	w.early = true
+	fall := w.chain(c, yes)
+	w.early = false
+	if fall != no && c.drops {
+		w.ends = append(w.ends, end{drop, nil, fall == yes})
+	}
+	for _, e := range w.ends {
+		switch e.kind {
+		case divert:
+			return w.undetermined(e, "the destination is translated by this rule before the packet leaves", "ask for the address behind it (--to)")
+		case opaque:
+			if e.rule != nil {
+				return w.undetermined(e, "what this rule does is not known to this tool", "")
+			}
+		case drop:
+			if e.certain {
+				return w.undetermined(e, "the packet is dropped before it leaves", "")
+			}
+		case goOn, accept, toCaller, jump, jumpAway, translate:
+		}
+	}
+	return nil
+}
+
+func (w *walk) undetermined(e end, why, settle string) *Verdict {
+	v := Verdict{Why: why, Settle: settle}
+	if e.rule != nil {
+		v.Place = e.rule.place()
+	}
+	return &v
+}
+
+func (r *rule) place() Place {
+	return Place{r.chain.table.backend, r.chain.table.name, r.chain.name, r.text, r.line}
+}
+
+func (c *chain) place() Place { return Place{c.table.backend, c.table.name, c.name, "", 0} }
+
+// ask walks one nat chain for packets that leave.
+func (w *walk) ask(c *chain) Verdict {
+	w.ends, w.doubt, w.passed, w.missed = nil, nil, nil, nil
+	if c.table.several {
+		return Verdict{Place: c.place(), Why: "table " + c.table.name + " stands more than once in the input, with different rules: which of them are in force is not known", Settle: "one dump, made now"}
+	}
+	fall := w.chain(c, yes)
+	if fall != no {
+		kind := accept
+		if c.drops {
+			kind = drop
+		}
+		w.ends = append(w.ends, end{kind, nil, fall == yes})
+	}
+	kinds := map[verdict]bool{}
+	for _, e := range w.ends {
+		kinds[e.kind] = true
+	}
+	first := w.ends[0]
+	for _, e := range w.ends {
+		if e.certain {
+			first = e
+			break
+		}
+	}
+	switch {
+	case w.steps > maxSteps:
+		return Verdict{Place: c.place(), Why: "the rules are too many to follow", Settle: ""}
+	case len(kinds) == 1 && kinds[translate]:
+		return Verdict{Answer: Masqueraded, Place: first.rule.place(), Why: "the rule puts another source in place", To: first.rule.target.to, Random: first.rule.target.random}
+	case len(kinds) == 1 && kinds[accept]:
+		return w.kept(c)
+	case len(kinds) == 1 && kinds[drop]:
+		return *w.undetermined(first, "the packet is dropped, and does not leave", "")
+	case len(kinds) == 1 && kinds[opaque] && w.doubt == nil:
+		return *w.undetermined(first, "what this rule does is not known to this tool", "")
+	}
+	if w.doubt != nil {
+		return *w.doubt
+	}
+	return Verdict{Place: c.place(), Why: "more than one rule may decide", Settle: ""}
+}
+
+// kept says by which rule a packet goes on with its own source.
+func (w *walk) kept(c *chain) Verdict {
+	v := Verdict{Answer: Kept, Place: c.place(), Why: "no rule of the chain puts another source in place of this one"}
+	switch {
+	case w.passed != nil:
+		v.Place, v.Why = w.passed.place(), "the rule ends the search before a translation"
+	case w.missed != nil:
+		v.Place, v.Why = w.missed.place(), "the rule that leads to a translation does not apply: "+w.missedFor
+	}
+	return v
+}
+
+// chain walks a chain that the packet reaches for certain or may reach, and tells whether it comes out of it again.
+func (w *walk) chain(c *chain, reach tri) (fall tri) {
+	if w.depth++; w.depth > maxDepth {
+		w.depth--
+		w.unsure(c.place(), "chains jump to each other too deep", "")
+		return w.anything(reach)
+	}
+	defer func() { w.depth-- }()
+	alive := reach // whether the packet is still in the chain here
+	fall = no
+	if c.around != "" {
+		w.unsure(c.place(), "chain "+c.name+" "+c.around, settleRules(c.table.v4))
+		return w.lost(c.name, alive)
+	}
+	for _, r := range c.rules {
+		if w.steps++; w.steps > maxSteps {
+			return w.anything(alive)
+		}
+		t := w.meets(r)
+		if t == no {
+			continue
+		}
+		certain := alive == yes && t == yes
+		in := min(alive, t)
+		stays := t != yes // whether the packet may go on behind the rule, if the rule ends its walk here
+		mark, connection := w.mark, w.connmrk
+		if r.target.mark != nil {
+			w.mark, w.connmrk = r.target.mark(w.mark, w.connmrk)
+			if t != yes {
+				w.mark, w.connmrk = w.mark.merge(mark), w.connmrk.merge(connection)
+			}
+		}
+		switch r.target.verdict {
+		case goOn:
+			continue
+		case accept, drop, translate, divert:
+			if r.target.verdict == accept && certain {
+				w.passed = r
+			}
+			w.ends = append(w.ends, end{r.target.verdict, r, certain})
+		case opaque:
+			w.unsure(r.place(), "what "+r.target.name+" does is not known to this tool", "")
+			w.ends = append(w.ends, end{opaque, r, certain})
+			stays = true
+		case toCaller:
+			if certain && w.leadsOn(c) {
+				w.passed = r
+			}
+			fall = max(fall, in)
+		case jump, jumpAway:
+			to := c.table.chains[r.target.name]
+			var out tri
+			switch {
+			case to == nil || !to.declared && len(to.rules) == 0:
+				w.unsure(r.place(), "chain "+r.target.name+" is not in the input", settleRules(c.table.v4))
+				out = w.lost(r.target.name, in)
+			default:
+				out = w.chain(to, in)
+			}
+			if t != yes {
+				w.mark, w.connmrk = w.mark.merge(mark), w.connmrk.merge(connection)
+			}
+			if r.target.verdict == jumpAway {
+				fall = max(fall, out)
+				break
+			}
+			switch {
+			case t == yes:
+				if alive = min(alive, out); alive == no {
+					return fall
+				}
+			default:
+				alive = maybe
+			}
+			continue
+		}
+		if !stays {
+			return fall
+		}
+		alive = maybe
+	}
+	if c.cut != "" {
+		w.unsure(c.place(), "chain "+c.name+" "+c.cut, settleRules(c.table.v4))
+		return max(fall, w.lost(c.name, alive))
+	}
+	return max(fall, alive)
+}
+
+// leadsOn tells whether a chain holds a translation behind its RETURN rules, so that a RETURN keeps the source.
+func (w *walk) leadsOn(c *chain) bool {
+	for _, r := range c.rules {
+		if r.target.verdict == translate {
+			return true
+		}
+	}
+	return c.hook == Postrouting
+}
+
+// meets tells whether a packet meets all conditions of a rule. The first that is not known is remembered as the doubt, if the
+// rule can matter.
+func (w *walk) meets(r *rule) tri {
+	t := yes
+	var open condition
+	settle := ""
+	for _, c := range r.conditions {
+		is, s := c.test(w)
+		if is == no {
+			if w.leadsTo(r, 0) {
+				w.missed, w.missedFor = r, c.text
+			}
+			return no
+		}
+		if is == maybe && t == yes {
+			t, open, settle = maybe, c, s
+		}
+	}
+	if t == maybe && r.target.verdict != goOn {
+		w.unsure(r.place(), "whether the packet meets "+quoted(open.text)+" is not known", settle)
+	}
+	return t
+}
+
+func quoted(s string) string { return `"` + s + `"` }
+
+// leadsTo tells whether a rule translates, or jumps to a chain that does.
+func (w *walk) leadsTo(r *rule, depth int) bool {
+	switch r.target.verdict {
+	case translate:
+		return true
+	case jump, jumpAway:
+		to := r.chain.table.chains[r.target.name]
+		if to == nil || depth > 4 || len(to.rules) > 1000 {
+			return false
+		}
+		for _, s := range to.rules {
+			if w.leadsTo(s, depth+1) {
+				return true
+			}
+		}
+	case goOn, accept, drop, toCaller, divert, opaque:
+	}
+	return false
+}
+
+// unsure remembers the first place that could not be decided.
+func (w *walk) unsure(at Place, why, settle string) {
+	if w.doubt == nil {
+		w.doubt = &Verdict{Place: at, Why: why, Settle: settle}
+	}
+}
+
+// lost is a chain that is not in the input, or not all of it. Before the packet comes to the chains that translate its source,
+// only marks and translations of the destination matter: that there are none is assumed, and said.
+func (w *walk) lost(name string, reach tri) tri {
+	if w.early {
+		if w.absent == "" {
+			w.absent = name
+		}
+		return reach
+	}
+	return w.anything(reach)
+}
+
+// anything is a piece of the way that is not known: the packet may end there in any way, or come out of it, with any mark.
+func (w *walk) anything(reach tri) tri {
+	w.ends = append(w.ends, end{opaque, nil, false})
+	w.mark, w.connmrk = bits{}, bits{}
+	return min(reach, maybe)
+}

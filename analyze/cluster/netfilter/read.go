@@ -55,10 +55,10 @@ func isNFTTable(line string) bool {
 
 // reader reads one text line by line.
 type reader struct {
-	rs     *Ruleset
-	save   saved
-	list   *listed
-	ipset  *ipsetList
+	rs    *Ruleset
+	save  saved
+	list  *listed
+	ipset *ipsetList
 }
 
 // A rule that is written as a command, or behind one: "iptables -t nat -A POSTROUTING ...".

@@ -12,42 +12,48 @@ type CodeDoc struct {
 
 // The finding codes. They are part of the contract: added, never renamed.
 const (
-	codePodUnanswered   = "pod-source-unanswered"
-	codePodAnswered     = "pod-source-answered"
-	codePodRejected     = "pod-source-rejected"
-	codeNodeUnanswered  = "node-source-unanswered"
-	codeNoReturnRoute   = "no-return-route"
-	codeNotDelivered    = "not-delivered-to-pod"
-	codeNeverLeft       = "never-left-node"
-	codeOtherAddress    = "snat-other-address"
-	codeClientReset     = "client-reset-after-synack"
-	codeReplyOther      = "reply-from-other-address"
-	codeMTU             = "mtu"
-	codeStalled         = "data-stalled"
-	codeOldMapping      = "old-mapping"
-	codePodSideOnly     = "pod-side-capture-only"
-	codeOneDirection    = "one-direction-capture"
-	codeRefused         = "request-refused"
-	codeNodeRejected    = "node-source-rejected"
-	codeFarUnanswered   = "arrived-unanswered"
-	codeForwarded       = "forwarded-unanswered"
-	codeServerRejected  = "server-rejected"
-	codeReturnLost      = "answer-lost-on-return"
-	codeBetween         = "lost-on-the-way"
-	codeOtherNode       = "answer-at-other-node"
-	codeMiddlebox       = "answered-by-middlebox"
-	codeSecond          = "second-translation"
-	codeRewritten       = "sequence-rewritten"
-	severityNote        = 0
-	severityWorthALook  = 1
-	severityTheTrouble  = 2
-	keepOrReturn        = "Narrow nonMasqueradeCIDRs so that the destination is masqueraded. Cost: the far side then sees node addresses, so allow lists, quotas and logs there that name Pod addresses stop matching; connections already open keep their old source."
-	returnRouteRemedy   = "Give the far side a return route for the Pod range. Cost: every device on the way back (VPN gateway, Cloud Router advertisement, firewalls, the host itself) must accept the Pod range."
-	waitForAgent        = "After a change of the ConfigMap wait at least 2 minutes (about 60 s until the kubelet has written the file, up to 60 s until the agent reads it) and test with a new connection: open ones keep their mapping."
-	commandAgentConfig  = "  kubectl -n kube-system get configmap ip-masq-agent -o yaml"
-	commandNatRules     = "  iptables-save -t nat | grep -nE 'POSTROUTING|IP-MASQ|MASQUERADE|SNAT'"
-	commandCaptureNode  = "  tcpdump -ni any -w near.pcap 'host SERVER or icmp'"
-	commandAnalyzeFacts = "  srcproof analyze near.pcap --pod-cidr CIDR --node-ip IP"
+	codePodUnanswered    = "pod-source-unanswered"
+	codePodAnswered      = "pod-source-answered"
+	codePodRejected      = "pod-source-rejected"
+	codeNodeUnanswered   = "node-source-unanswered"
+	codeNoReturnRoute    = "no-return-route"
+	codeNotDelivered     = "not-delivered-to-pod"
+	codeNeverLeft        = "never-left-node"
+	codeOtherAddress     = "snat-other-address"
+	codeClientReset      = "client-reset-after-synack"
+	codeReplyOther       = "reply-from-other-address"
+	codeMTU              = "mtu"
+	codeStalled          = "data-stalled"
+	codeOldMapping       = "old-mapping"
+	codePodSideOnly      = "pod-side-capture-only"
+	codeOneDirection     = "one-direction-capture"
+	codeRefused          = "request-refused"
+	codeNodeRejected     = "node-source-rejected"
+	codeFarUnanswered    = "arrived-unanswered"
+	codeForwarded        = "forwarded-unanswered"
+	codeServerRejected   = "server-rejected"
+	codeReturnLost       = "answer-lost-on-return"
+	codeBetween          = "lost-on-the-way"
+	codeOtherNode        = "answer-at-other-node"
+	codeMiddlebox        = "answered-by-middlebox"
+	codeSecond           = "second-translation"
+	codeRewritten        = "sequence-rewritten"
+	codeConfigRejected   = "config-rejected"
+	codeConfigNotApplied = "config-not-applied"
+	codeRulesNotApplied  = "rules-not-applied"
+	codeOtherRule        = "other-rule-first"
+	severityNote         = 0
+	severityWorthALook   = 1
+	severityTheTrouble   = 2
+	keepOrReturn         = "Narrow nonMasqueradeCIDRs so that the destination is masqueraded. Cost: the far side then sees node addresses, so allow lists, quotas and logs there that name Pod addresses stop matching; connections already open keep their old source."
+	returnRouteRemedy    = "Give the far side a return route for the Pod range. Cost: every device on the way back (VPN gateway, Cloud Router advertisement, firewalls, the host itself) must accept the Pod range."
+	waitForAgent         = "After a change of the ConfigMap wait at least 2 minutes (about 60 s until the kubelet has written the file, up to 60 s until the agent reads it) and test with a new connection: open ones keep their mapping."
+	commandAgentConfig   = "  kubectl -n kube-system get configmap ip-masq-agent -o yaml"
+	commandAgentPods     = "  kubectl -n kube-system get pods -o wide -l k8s-app=ip-masq-agent"
+	commandAgentLog      = "  kubectl -n kube-system logs -l k8s-app=ip-masq-agent --tail=50"
+	commandNatRules      = "  iptables-save -t nat | grep -nE 'POSTROUTING|IP-MASQ|MASQUERADE|SNAT'"
+	commandCaptureNode   = "  tcpdump -ni any -w near.pcap 'host SERVER or icmp'"
+	commandAnalyzeFacts  = "  srcproof analyze near.pcap --pod-cidr CIDR --node-ip IP"
 )
 
 // Codes returns the documentation of all finding codes, in alphabetical order.
@@ -155,6 +161,26 @@ func Codes() []CodeDoc {
 			codeOtherNode, "the answer arrived at another node than the one the request left from",
 			[]string{"Two nodes' captures were given. The request left from one, and its answer came in at the other, which has no connection for it and drops it."},
 			[]string{"Look at what routes the source address back: alias ranges, static routes, next hops, load balancers."},
+		},
+		{
+			codeConfigRejected, "the agent refuses the masquerade configuration",
+			[]string{"A range that is not aligned, an address without a length, a value of the wrong type, too many ranges, IPv6 without --enable-ipv6: the agent logs an error, makes no rules in that pass, and leaves those that are there. A configuration that fails looks applied wherever the old rules happen to fit."},
+			[]string{"Correct the configuration.", "Look for \"error syncing configuration\" in the agent's log; the line \"using config\" is printed for some files that fail afterwards."},
+		},
+		{
+			codeConfigNotApplied, "the node does not do what the masquerade configuration asks for",
+			[]string{"The rules, or the packets, of this node do not follow from the ConfigMap: the agent's Pod is not on this node or not ready, it refuses the file, it reads another key or another ConfigMap than the one that was given, or it has not come to it yet."},
+			[]string{"Look whether the agent's Pod runs on this node, and at its log.", waitForAgent},
+		},
+		{
+			codeRulesNotApplied, "the packets do not show what the installed rules say",
+			[]string{"The packets are the fact. Rules that say otherwise were read on another node, at another time, or are not all there are: iptables-nft, iptables-legacy and nft tables of their own all translate. And a mapping is decided once: a connection that was open before the rules changed keeps its own."},
+			[]string{"Read iptables-save, iptables-legacy-save and nft list ruleset on the node that was captured.", "Test with a new connection."},
+		},
+		{
+			codeOtherRule, "another rule than the agent's decides on the source",
+			[]string{"All chains that POSTROUTING jumps to are asked until one translates. A RETURN leaves its own chain only: where a node has two agents' chains (IP-MASQ and IP-MASQ-AGENT), a destination keeps the Pod's address only if both lists have it. A MASQUERADE in front of the agent's chain wins, and an ACCEPT ends the search."},
+			[]string{"Find out who makes the rule, and remove it or give it the same list."},
 		},
 		{
 			codeMiddlebox, "a device on the way answered in place of the server",

@@ -509,6 +509,9 @@ func findings(res *Result) []Finding {
 			})
 		}
 	}
+	if res.Rules != nil {
+		out = append(out, ruleFindings(res, res.Rules)...)
+	}
 	slices.SortStableFunc(out, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	return out
 }

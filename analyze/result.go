@@ -16,6 +16,10 @@ type Result struct {
 	// Carriers are tunnels' outer flows: what they carried was judged, they were not.
 	Carriers []CarrierCount
 	Facts    *cluster.Facts
+	// Rules are configuration, installed rules and packets held against each other; nil where neither of the first two is known.
+	Rules      []RuleRow
+	question   *RulesQuestion
+	otherRules bool
 	// Asked is the selection that the requests were picked with, "" if none; LeftOut is how many it left out; Nearest are
 	// those that come nearest to it, where it picked none.
 	Asked   string

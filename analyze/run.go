@@ -34,6 +34,10 @@ type Options struct {
 	MaxFlows int // flows kept per capture; 0 is DefaultMaxFlows
 	Batch    int // packets per Read; 0 is 512
 	Pair     PairOptions
+	// Rules asks for destinations of configuration and rules; nil asks for those of the captures.
+	Rules *RulesQuestion
+	// OtherRules says that masquerade configuration and rules are of another time than the captures, and not held against them.
+	OtherRules bool
 }
 
 // Run analyses captures against the facts: each by itself, then, where there are near and far ones, the two sides together.
@@ -42,7 +46,7 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("no captures to analyse")
 	}
-	res := &Result{Facts: facts}
+	res := &Result{Facts: facts, question: opt.Rules, otherRules: opt.OtherRules}
 	var sides [2][]*analysis
 	res.Captures = make([]CaptureInfo, len(inputs))
 	for groups := grouped(inputs, opt); len(groups) > 0; groups = groups[1:] {
@@ -88,6 +92,7 @@ func (r *Request) capture() int {
 // conclude fills in what follows from the requests: counts and findings. It runs again when requests are selected.
 func (res *Result) conclude() {
 	res.Sources = countSources(res.Requests)
+	res.concludeRules()
 	res.Findings = findings(res)
 }
 

@@ -58,6 +58,13 @@ func New(res *analyze.Result, tool Tool) *Record {
 			Dst: b.addr(c.Tuple.Dst), DstPort: b.port(c.Tuple.DstPortOrEchoID, c.Tuple.Proto.HasPorts()),
 		}
 	}
+	b.rules(r)
+	if next := res.Planned(); next != nil {
+		r.Facts.Planned = masqueradeOf(next)
+		for _, w := range next.Warnings {
+			r.Facts.Warnings = append(r.Facts.Warnings, Warning{Code: w.Code, Text: "planned: " + w.Text, Names: append([]string{}, w.Names...)})
+		}
+	}
 	return r
 }
 
@@ -69,6 +76,7 @@ func factsOf(f *cluster.Facts) Facts {
 	for _, w := range f.Warnings() {
 		out.Warnings = append(out.Warnings, Warning{Code: w.Code, Text: w.Text, Names: append([]string{}, w.Names...)})
 	}
+	out.Masquerade = masqueradeOf(f.Intent())
 	return out
 }
 

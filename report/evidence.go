@@ -155,6 +155,7 @@ func NewEvidence(in []Moment, opt EvidenceOptions, tool Tool) (*Record, analyze.
 	}
 	b.inputs = inputs
 	b.evidence(ev, opt)
+	b.rules(in[analyze.After])
 	return b.rec, ev.State(), nil
 }
 
@@ -471,6 +472,39 @@ func (b *evidenceBuilder) requests() {
 				q.Legs[k].Capture += b.shift[at][i]
 			}
 			b.rec.Requests = append(b.rec.Requests, q)
+		}
+	}
+}
+
+// rules takes over what configuration and rules, which are of after the change, say of the requests that the evidence names.
+func (b *evidenceBuilder) rules(after Moment) {
+	kept := make(map[string]bool)
+	for i, r := range b.from[analyze.After] {
+		if b.kept[b.from[analyze.After][i]] {
+			kept[r.ID] = true
+		}
+	}
+	ours := func(ids []string) []string {
+		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !kept[id] })
+	}
+	for _, rec := range after.Records {
+		for _, f := range rec.Findings {
+			all := len(f.Requests)
+			f.Requests = ours(f.Requests)
+			if !analyze.IsAboutRules(f.Code) || all > 0 && len(f.Requests) == 0 {
+				continue
+			}
+			b.rec.Findings = append(b.rec.Findings, f)
+			for i := range b.rec.Requests {
+				if r := &b.rec.Requests[i]; slices.Contains(f.Requests, r.ID) {
+					r.Findings = append(r.Findings, f.Code)
+				}
+			}
+		}
+		for _, u := range rec.Rules {
+			if u.IDs = ours(u.IDs); len(u.IDs) > 0 {
+				b.rec.Rules = append(b.rec.Rules, u)
+			}
 		}
 	}
 }

@@ -249,6 +249,11 @@ func evidenceSections(rec *Record) []section {
 		add(section{title: "Reads as" + of + verdict, list: n.Reading})
 		add(section{title: "Next" + of, list: n.Next})
 	}
+	rules := AgainstIntent(rec)
+	for _, f := range rec.Findings {
+		rules = slices.Concat(rules, []string{f.Title}, f.Observed, f.Reading, f.Next)
+	}
+	add(section{title: "Configuration and rules after the change", list: rules})
 	add(section{title: "What else changed", list: alsoLines(e)})
 	add(rulesSection(e.Rules))
 	add(section{title: "ip-masq-agent", list: agentLines(rec)})

@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -37,6 +36,9 @@ func WriteJSONL(w io.Writer, rec *Record) error {
 	}
 	for i := range rec.Findings {
 		e.row("finding", func() { e.findingFields(&rec.Findings[i]) })
+	}
+	for i := range rec.Rules {
+		e.row("rule", func() { e.ruleFields(&rec.Rules[i]) })
 	}
 	e.row("summary", func() {
 		e.key("schema")
@@ -322,7 +324,7 @@ func (e *encoder) record(r *Record) {
 	if r.Rules == nil {
 		e.null()
 	} else {
-		list(e, r.Rules, func(m *json.RawMessage) { e.raw(*m) })
+		list(e, r.Rules, fields(e, e.ruleFields))
 	}
 	e.key("evidence")
 	e.evidence(r.Evidence)
@@ -333,17 +335,41 @@ func (e *encoder) record(r *Record) {
 	e.close('}')
 }
 
-// evidence writes what a change did. It is small, so that encoding/json may do it; its strings are escaped as all others are.
+// evidence writes what a change did.
 func (e *encoder) evidence(v *Evidence) {
 	if v == nil {
 		e.null()
 		return
 	}
+	marshalled(e, v)
+}
+
+// marshalled writes a small value as encoding/json does, its strings escaped as all others are.
+func marshalled[T any](e *encoder, v *T) {
 	m, err := json.Marshal(v)
 	if err != nil && e.err == nil {
-		e.err = fmt.Errorf("evidence: %w", err)
+		e.err = err
 	}
 	e.raw(m)
+}
+
+// ruleFields writes the members of a rule.
+func (e *encoder) ruleFields(r *Rule) {
+	m, err := json.Marshal(r)
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+	d := json.NewDecoder(bytes.NewReader(m))
+	d.UseNumber()
+	if _, err := d.Token(); err != nil {
+		return
+	}
+	for d.More() {
+		e.next()
+		e.value(d)
+		e.colon()
+		e.value(d)
+	}
 }
 
 // raw writes JSON that another writer made, again token by token: its form may be any, its strings hostile.
@@ -419,6 +445,17 @@ func (e *encoder) facts(f *Facts) {
 		e.strs(w.Names)
 		e.closeLine('}')
 	})
+	for _, m := range []struct {
+		key string
+		of  *Masquerade
+	}{{"masquerade", f.Masquerade}, {"planned", f.Planned}} {
+		e.key(m.key)
+		if m.of == nil {
+			e.null()
+		} else {
+			marshalled(e, m.of)
+		}
+	}
 	e.close('}')
 }
 

@@ -430,9 +430,7 @@ func randomRecord(seed uint64) *Record {
 	rec := new(Record)
 	fill(rnd, reflect.ValueOf(rec).Elem(), 0)
 	rec.Schema = Schema
-	rec.Rules = nil
 	if rnd.IntN(2) == 0 {
-		rec.Rules = []json.RawMessage{json.RawMessage(`{"source":"a","agree":false,"n":[1.5,null,{}]}`)}
 		rec.Evidence = nil
 	}
 	if len(rec.Captures) == 0 {

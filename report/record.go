@@ -16,17 +16,17 @@ const Schema = "srcproof/1"
 // DESIGN section 9: what is absent is null and never zero, times are RFC 3339 UTC with nanoseconds, durations integer
 // nanoseconds, addresses strings.
 type Record struct {
-	Schema   string            `json:"schema"`
-	Tool     Tool              `json:"tool"`
-	Facts    Facts             `json:"facts"`
-	Captures []Capture         `json:"captures"`
-	Requests []Request         `json:"requests"`
-	Findings []Finding         `json:"findings"`
-	Sources  []Source          `json:"sources"`
-	Carriers []Carrier         `json:"carriers"`
-	Rules    []json.RawMessage `json:"rules"`    // nil where no rules were compared
-	Evidence *Evidence         `json:"evidence"` // nil where no evidence was asked for
-	Summary  Summary           `json:"summary"`
+	Schema   string    `json:"schema"`
+	Tool     Tool      `json:"tool"`
+	Facts    Facts     `json:"facts"`
+	Captures []Capture `json:"captures"`
+	Requests []Request `json:"requests"`
+	Findings []Finding `json:"findings"`
+	Sources  []Source  `json:"sources"`
+	Carriers []Carrier `json:"carriers"`
+	Rules    []Rule    `json:"rules"`    // nil where neither masquerade configuration nor rules are known
+	Evidence *Evidence `json:"evidence"` // nil where no evidence was asked for
+	Summary  Summary   `json:"summary"`
 }
 
 // Tool says what made the record.
@@ -39,6 +39,9 @@ type Tool struct {
 type Facts struct {
 	Given    []Given   `json:"given"`
 	Warnings []Warning `json:"warnings"`
+	// Masquerade is the masquerade configuration that was given, Planned the one that may come in its place; nil is none.
+	Masquerade *Masquerade `json:"masquerade"`
+	Planned    *Masquerade `json:"planned"`
 }
 
 // Given is one flag or file that stated a fact.

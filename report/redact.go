@@ -40,10 +40,25 @@ func Redact(rec *Record) map[string]string {
 			lines[k] = ruleComment.ReplaceAllString(lines[k], "--comment redacted")
 		}
 	}
+	for i := range rec.Facts.Given {
+		g := &rec.Facts.Given[i]
+		g.Value = withoutFolder(g.Value)
+	}
+	for _, m := range []*Masquerade{rec.Facts.Masquerade, rec.Facts.Planned} {
+		if m != nil {
+			m.Read = withoutFolder(m.Read)
+		}
+	}
+	for i := range rec.Rules {
+		if p := rec.Rules[i].KernelPlace; p != nil {
+			p.File = Maybe(baseName(string(p.File)))
+			p.Rule = Maybe(ruleComment.ReplaceAllString(string(p.Rule), "--comment redacted"))
+		}
+	}
 	r := redactor{pseudonym: make(map[string]string), original: make(map[string]string), count: make(map[string]int)}
 	r.collect(rec)
 	// In the order of what the captures give, and last what was typed: it may differ where the same record is made again.
-	for _, part := range []any{&rec.Requests, rec.Evidence, &rec.Captures, &rec.Facts, &rec.Summary, &rec.Tool, &rec.Findings, &rec.Sources, &rec.Carriers} {
+	for _, part := range []any{&rec.Requests, rec.Evidence, &rec.Captures, &rec.Facts, &rec.Summary, &rec.Tool, &rec.Findings, &rec.Rules, &rec.Sources, &rec.Carriers} {
 		r.walk(reflect.ValueOf(part).Elem(), "")
 	}
 	for i := range rec.Facts.Warnings {
@@ -62,6 +77,18 @@ func Unredact(text string, original map[string]string) string {
 
 // pseudonymWord matches what Redact writes.
 var pseudonymWord = regexp.MustCompile(`\b(?:pod|node|service|address|range|name|node-name|interface|request|filter)-[0-9]+\b`)
+
+// withoutFolder takes the folder from a file's name that a value begins with. A range has none.
+func withoutFolder(value string) string {
+	file, rest, found := strings.Cut(value, ": ")
+	if _, err := netip.ParsePrefix(file); err == nil {
+		return value
+	}
+	if found {
+		rest = ": " + rest
+	}
+	return baseName(file) + rest
+}
 
 type redactor struct {
 	pseudonym map[string]string // by original

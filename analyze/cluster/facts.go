@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/srcproof/srcproof/analyze/cluster/netfilter"
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -25,6 +26,22 @@ type Input struct {
 	// given. LinksName is its name in messages.
 	Links     []byte
 	LinksName string
+
+	// MasqConfig is the masquerade configuration (ReadMasqConfig) and AgentManifest the DaemonSet of the agent that reads it
+	// (ReadAgentManifest); nil if not given. Agent is --agent. NoDefaultSNAT is --disable-default-snat.
+	MasqConfig, AgentManifest         []byte
+	MasqConfigName, AgentManifestName string
+	Agent                             MasqAgent
+	NoDefaultSNAT                     bool
+
+	// Rules is what was printed of the node's installed rules, one text for each file.
+	Rules []RulesText
+}
+
+// RulesText is one listing of a node's rules.
+type RulesText struct {
+	Flag, Name string // "--iptables" and the file's name, for messages
+	Text       []byte
 }
 
 // RoleKind is what an address is in the cluster.
@@ -125,6 +142,10 @@ type Facts struct {
 	servicePrefixes     []netip.Prefix
 	nodePrefixes        []netip.Prefix
 	nodeAddrs           []wire.Addr
+	local               []netip.Addr // --node-ip
+	intent              *Intent
+	setup               MasqSetup // as far as it was stated, for a configuration that is planned
+	rules               *netfilter.Ruleset
 	nodes               []Node
 	agents              []Agent
 	pods                map[wire.Addr][]Pod
@@ -145,10 +166,42 @@ func New(in Input) (*Facts, error) {
 	errFlags := b.flags(in)
 	errCluster := b.cluster(in)
 	errLinks := b.linkFile(in)
-	if err := errors.Join(errFlags, errCluster, errLinks); err != nil {
+	intent, setup, errIntent := b.masquerade(in)
+	rules, errRules := b.rules(in)
+	if err := errors.Join(errFlags, errCluster, errLinks, errIntent, errRules); err != nil {
 		return nil, err
 	}
-	return b.facts(), nil
+	f := b.facts()
+	f.local, f.intent, f.setup, f.rules = slices.Clone(in.NodeIPs), intent, setup, rules
+	if intent != nil {
+		intent.check(f, false)
+		f.warnings = append(f.warnings, intent.Warnings...)
+	}
+	return f, nil
+}
+
+// Intent is what the masquerade configuration asks for; nil if none was given.
+func (f *Facts) Intent() *Intent {
+	if f == nil {
+		return nil
+	}
+	return f.intent
+}
+
+// Rules are the node's installed rules; nil if none were given.
+func (f *Facts) Rules() *netfilter.Ruleset {
+	if f == nil {
+		return nil
+	}
+	return f.rules
+}
+
+// LocalAddrs are the addresses that were stated as the node's own.
+func (f *Facts) LocalAddrs() []netip.Addr {
+	if f == nil {
+		return nil
+	}
+	return f.local
 }
 
 // Role tells what an address is. It does not allocate.

@@ -164,6 +164,9 @@ func (f *evidenceFlags) resolve() (opt evidenceOptions, err error) {
 	opt.moments, errs[0] = f.moments()
 	opt.captures, errs[1] = f.captures.resolve()
 	opt.captures.digest = true
+	if f.afterRules.given && f.beforeRules.given { // they are the rules that the requests of after the change met
+		f.facts.after = []string{f.afterRules.value}
+	}
 	opt.facts, errs[2] = f.facts.resolve()
 	if f.request.given {
 		if opt.record.Which, errs[3] = analyze.ParseSelector(f.request.value); errs[3] != nil {
@@ -368,7 +371,7 @@ func runEvidence(ctx context.Context, std *stdio, opt evidenceOptions) error {
 				o.part.from = opt.changedAt
 			}
 		}
-		m, damaged, err := opt.moments[i].read(ctx, std, opt.facts, o, tool)
+		m, damaged, err := opt.moments[i].read(ctx, std, analyze.Moment(i), opt.facts, o, tool)
 		if err == nil {
 			err = o.part.nothingIn(m)
 		}
@@ -405,7 +408,7 @@ func verdictOf(rec *report.Record, state analyze.State, format string) error {
 		return nil
 	}
 	e := rec.Evidence
-	v := &evidenceVerdict{state: state, text: strings.Join(e.Reading, "; ")}
+	v := &answerError{state: state, text: strings.Join(e.Reading, "; ")}
 	if len(e.Nodes) == 1 {
 		v.text = e.Verdict + ": " + v.text
 	}
@@ -414,6 +417,15 @@ func verdictOf(rec *report.Record, state analyze.State, format string) error {
 	}
 	if format != "line" {
 		return v
+	}
+	for _, s := range report.AgainstIntent(rec) {
+		v.text += "\n" + s
+	}
+	for _, f := range rec.Findings {
+		v.text += "\n" + f.Title
+		for _, s := range slices.Concat(f.Observed, f.Next) {
+			v.text += "\n" + s
+		}
 	}
 	for i := range e.Nodes {
 		n := &e.Nodes[i]
@@ -429,14 +441,14 @@ func verdictOf(rec *report.Record, state analyze.State, format string) error {
 
 // read reads what one moment's captures hold, and what was saved of it. damaged is what is wrong with captures of which a part
 // could be read.
-func (m *momentArgs) read(ctx context.Context, std *stdio, facts *cluster.Facts, opt captureOptions, tool report.Tool) (out report.Moment, damaged, err error) {
+func (m *momentArgs) read(ctx context.Context, std *stdio, at analyze.Moment, facts *cluster.Facts, opt captureOptions, tool report.Tool) (out report.Moment, damaged, err error) {
 	if len(m.captures[wire.SideNear])+len(m.captures[wire.SideFar]) > 0 {
 		set := openCaptures(ctx, std, m.captures, opt)
 		defer set.Close()
 		if err := errors.Join(ctx.Err(), set.err()); err != nil {
 			return out, nil, err
 		}
-		res, err := analyze.Run(set.inputs(), facts, analyze.Options{})
+		res, err := analyze.Run(set.inputs(), facts, analyze.Options{OtherRules: at != analyze.After})
 		if err := errors.Join(ctx.Err(), set.refused(), err); err != nil {
 			return out, nil, err
 		}
@@ -494,18 +506,10 @@ func writeEvidence(std *stdio, rec *report.Record, format string) error {
 	return report.WriteEvidenceLine(std.out, rec)
 }
 
-// evidenceVerdict is a change that is not what it should be, or that the captures cannot tell of.
-type evidenceVerdict struct {
-	state analyze.State
-	text  string
-}
-
-func (e *evidenceVerdict) Error() string { return e.text }
-
 // evidenceError turns what the evidence says of its captures into what is wrong with the command line.
 func evidenceError(std *stdio, err error) error {
 	if none, ok := errors.AsType[*analyze.NoRequestError](err); ok {
-		v := &evidenceVerdict{state: analyze.Inconclusive, text: "inconclusive: " + none.What}
+		v := &answerError{state: analyze.Inconclusive, text: "inconclusive: " + none.What}
 		for i := range none.Nearest {
 			r := &none.Nearest[i]
 			if i == 0 {
@@ -642,5 +646,5 @@ func (s *savedEvidence) hold(std *stdio, now *report.Record) error {
 		b.WriteString("  " + report.Escape(d) + "\n")
 	}
 	_, err := io.WriteString(std.out, b.String())
-	return errors.Join(err, &evidenceVerdict{state: analyze.NotMet, text: s.file + " does not hold: what differs stands above"})
+	return errors.Join(err, &answerError{state: analyze.NotMet, text: s.file + " does not hold: what differs stands above"})
 }

@@ -51,7 +51,7 @@ func stateOf(err error) (analyze.State, bool) {
 	if v, ok := errors.AsType[*verdictError](err); ok {
 		return v.State, true
 	}
-	if v, ok := errors.AsType[*evidenceVerdict](err); ok {
+	if v, ok := errors.AsType[*answerError](err); ok {
 		return v.state, true
 	}
 	return analyze.Inconclusive, false
@@ -94,6 +94,14 @@ func (e *verdictError) Error() string {
 	}
 	return word + ": " + strings.Join(e.Lines, "\n")
 }
+
+// An answerError is an answer that is not what it should be, or that the input does not carry, in a sentence of its own.
+type answerError struct {
+	state analyze.State
+	text  string
+}
+
+func (e *answerError) Error() string { return e.text }
 
 // An outputError is standard output that could not be written.
 type outputError struct{ err error }

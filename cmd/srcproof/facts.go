@@ -18,12 +18,17 @@ import (
 const (
 	maxClusterFile = 1 << 30
 	maxLinksFile   = 16 << 20
+	maxConfigFile  = 16 << 20 // a ConfigMap is at most 1 MiB (etcd's limit), a List holds some
 )
 
 // factFlags are the facts of the cluster as they were typed.
 type factFlags struct {
 	podCIDRs, serviceCIDRs, nodeCIDRs, nodeIPs []string
 	cluster, links                             once
+
+	masqConfig, agent, agentManifest once
+	noDefaultSNAT                    bool
+	iptables, nft, ipset, after      []string // after: evidence has a flag of its own for them
 }
 
 func (f *factFlags) add(cmd *cobra.Command) {
@@ -35,6 +40,23 @@ func (f *factFlags) add(cmd *cobra.Command) {
 	fs.Var(&f.cluster, "cluster", "`FILE` with what kubectl get nodes,pods -A -o json printed")
 	fs.Var(&f.links, "links", "`FILE` with what ip -o link printed on the node")
 	addFlags(cmd, "Facts of the cluster", fs)
+
+	fs = newFlags()
+	fs.Var(&f.masqConfig, "masq-config", "`FILE` with the ip-masq-agent's ConfigMap, or its EgressNATPolicy objects\n(kubectl get ... -o yaml)")
+	f.agent.words = []string{"upstream", "gke", "azure", "cilium"} // none is the default: the configuration's own shape may tell
+	fs.Var(&f.agent, "agent", "`AGENT` that reads it: upstream, gke, azure or cilium")
+	fs.Var(&f.agentManifest, "agent-manifest", "`FILE` with the agent's DaemonSet: its arguments and its volume tell how it reads")
+	fs.BoolVar(&f.noDefaultSNAT, "disable-default-snat", false, "the GKE cluster was made with this flag, and runs no agent")
+	fs.StringArrayVar(&f.iptables, "iptables", nil, "`FILE` with what iptables-save, iptables-legacy-save, iptables -S or\niptables -nvL -t nat printed on the node; once for each file")
+	fs.StringArrayVar(&f.nft, "nft", nil, "`FILE` with what nft list ruleset printed there, or nft -j")
+	fs.StringArrayVar(&f.ipset, "ipset", nil, "`FILE` with what ipset save printed there")
+	addFlags(cmd, "Masquerading, as configured and as installed", fs)
+	registerCompletion(cmd, "agent", f.agent.complete)
+}
+
+// given tells whether anything of masquerading was.
+func (f *factFlags) masquerading() bool {
+	return f.masqConfig.given || f.agent.given || f.agentManifest.given || f.noDefaultSNAT || len(f.iptables)+len(f.nft)+len(f.ipset) > 0
 }
 
 // resolve parses what was typed and reads the files. All that is wrong is reported, not only the first.
@@ -65,6 +87,29 @@ func (f *factFlags) resolve() (*cluster.Facts, error) {
 		ClusterName:  f.cluster.value,
 		Links:        file("--links", f.links, maxLinksFile),
 		LinksName:    f.links.value,
+
+		MasqConfig:        file("--masq-config", f.masqConfig, maxConfigFile),
+		MasqConfigName:    f.masqConfig.value,
+		AgentManifest:     file("--agent-manifest", f.agentManifest, maxConfigFile),
+		AgentManifestName: f.agentManifest.value,
+		NoDefaultSNAT:     f.noDefaultSNAT,
+	}
+	in.Agent, _ = cluster.MasqAgentOf(f.agent.value)
+	if f.noDefaultSNAT && (f.masqConfig.given || f.agent.given || f.agentManifest.given) {
+		errs = append(errs, &usageError{what: "--disable-default-snat with a configuration: the flag counts only where no agent runs", hint: "give the one or the other"})
+	}
+	if f.agent.given && f.agentManifest.given {
+		errs = append(errs, &usageError{what: "--agent with --agent-manifest: the manifest says how the agent runs"})
+	}
+	for _, kind := range []struct {
+		flag  string
+		files []string
+	}{{"--iptables", f.iptables}, {"--nft", f.nft}, {"--ipset", f.ipset}, {"--after-iptables", f.after}} {
+		for _, name := range kind.files {
+			b, err := readFacts(kind.flag, name, maxRulesFile)
+			errs = append(errs, err)
+			in.Rules = append(in.Rules, cluster.RulesText{Flag: kind.flag, Name: name, Text: b})
+		}
 	}
 	for _, text := range f.nodeIPs {
 		a, err := parseAddress("--node-ip", text)

@@ -163,7 +163,7 @@ p json; nft -j list ruleset 2>/dev/null
 			if strings.TrimSpace(text) == "" {
 				continue
 			}
-			if err := rs.Read(text); err != nil && !strings.Contains(err.Error(), "there are no rules") {
+			if err := rs.Read(text, form); err != nil && !strings.Contains(err.Error(), "there are no rules") {
 				t.Fatalf("round %d, %s: %v\n%s", nth, form, err, text)
 			}
 		}

@@ -33,7 +33,7 @@ func TestCases(t *testing.T) {
 				t.Fatal(err)
 			}
 			var rs Ruleset
-			if err := rs.Read(string(text)); err != nil {
+			if err := rs.Read(string(text), f[0]); err != nil {
 				t.Fatal(err)
 			}
 			p := Packet{Src: address(t, f[3]), Dst: address(t, f[4]), SrcPort: -1, DstPort: -1, Out: f[6]}

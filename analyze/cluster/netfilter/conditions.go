@@ -11,15 +11,15 @@ import (
 
 // onSource asks for a source address in one of some ranges.
 func onSource(text string, in ...netip.Prefix) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		return anyWithin(w.p.Src, in), "--from ADDRESS: the rule means some of the sources that are asked for"
 	}}
 }
 
 // onDestination asks for a destination address in one of some ranges.
 func onDestination(text string, in ...netip.Prefix) condition {
-	return condition{text, func(w *walk) (tri, string) {
-		return anyWithin(w.p.Dst, in), "--to ADDRESS: the rule means some of the destinations that are asked for"
+	return condition{text: text, dst: in, test: func(w *walk) (tri, string) {
+		return w.p.goesTo(in...), "--to ADDRESS: the rule means some of the destinations that are asked for"
 	}}
 }
 
@@ -34,7 +34,7 @@ func anyWithin(a netip.Prefix, in []netip.Prefix) tri {
 
 // onRange asks for an address between two others.
 func onRange(text string, source bool, from, to netip.Addr) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		a := w.p.Dst
 		if source {
 			a = w.p.Src
@@ -68,7 +68,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 
 // onProtocol asks for a transport protocol; 0 is every one.
 func onProtocol(text string, proto wire.Proto) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		switch {
 		case proto == wire.ProtoNone, w.p.Proto == proto:
 			return yes, ""
@@ -84,7 +84,7 @@ type ports struct{ from, to uint16 }
 
 // onPorts asks for a port in one of some ranges: of the source, of the destination, or of either.
 func onPorts(text string, source, destination bool, in []ports) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		t, missing := no, ""
 		if source {
 			t = portWithin(w.p.SrcPort, in)
@@ -113,7 +113,7 @@ func portWithin(port int, in []ports) tri {
 
 // onInterface asks for the name of an interface; a trailing + or * stands for any end.
 func onInterface(text string, out bool, name string) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		is, flag := w.p.In, "the interface that the Pod's packets come in by"
 		if out {
 			is, flag = w.p.Out, "--oif"
@@ -136,7 +136,7 @@ func onInterface(text string, out bool, name string) condition {
 
 // onMark asks for bits of the packet mark.
 func onMark(text string, value, mask uint32) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		w.askedMark = true
 		return w.mark.is(value, mask), "what sets the mark: the rules of all tables (iptables-save without -t)"
 	}}
@@ -144,7 +144,7 @@ func onMark(text string, value, mask uint32) condition {
 
 // onConnectionMark asks for bits of the connection's mark, which is 0 for a new connection until a rule sets it.
 func onConnectionMark(text string, value, mask uint32) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		w.askedMark = true
 		return w.connmrk.is(value, mask), "what sets the connection's mark: the rules of all tables (iptables-save without -t)"
 	}}
@@ -152,21 +152,18 @@ func onConnectionMark(text string, value, mask uint32) condition {
 
 // onLocal asks whether the source or the destination is the node itself.
 func onLocal(text string, source bool) condition {
-	return condition{text, func(w *walk) (tri, string) {
-		a := w.p.Dst
-		if source {
-			a = w.p.Src
-		} else {
+	return condition{text: text, test: func(w *walk) (tri, string) {
+		if !source {
 			w.askedLoc = true
 		}
-		return w.p.local(a), "--node-ip for each address of the node, and --to ADDRESS"
+		return w.p.local(source), "--node-ip for each address of the node, and --to ADDRESS"
 	}}
 }
 
 // addressTypes are those that addrtype and fib know, upper case (include/uapi/linux/rtnetlink.h, RTN_*).
 func onAddressType(text string, source bool, kind string) condition {
 	local := onLocal(text, source)
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		a := w.p.Dst
 		if source {
 			a = w.p.Src
@@ -183,6 +180,9 @@ func onAddressType(text string, source bool, kind string) condition {
 			multicast = netip.MustParsePrefix("ff00::/8")
 		}
 		group := within(a, multicast)
+		if !source {
+			group = w.p.goesTo(multicast)
+		}
 		broadcast := triOf(a == netip.MustParsePrefix("255.255.255.255/32"))
 		switch kind {
 		case "MULTICAST":
@@ -204,7 +204,7 @@ func onAddressType(text string, source bool, kind string) condition {
 
 // onState asks for the state of the connection. The packet is the first of it.
 func onState(text string, states []string) condition {
-	return condition{text, func(*walk) (tri, string) {
+	return condition{text: text, test: func(*walk) (tri, string) {
 		t := no
 		for _, s := range states {
 			switch strings.ToUpper(s) {
@@ -221,7 +221,7 @@ func onState(text string, states []string) condition {
 
 // onFlags asks for TCP flags: the first packet of a connection has SYN and of these no other.
 func onFlags(text string, mask, set wire.TCPFlags) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		const known = wire.FIN | wire.SYN | wire.RST | wire.ACK | wire.PSH | wire.URG
 		switch {
 		case w.p.Proto != wire.ProtoTCP && w.p.Proto != wire.ProtoNone:
@@ -237,12 +237,20 @@ func onFlags(text string, mask, set wire.TCPFlags) condition {
 
 // unknown is a condition that this tool does not decide.
 func unknown(text, settle string) condition {
-	return condition{text, func(*walk) (tri, string) { return maybe, settle }}
+	return condition{text: text, test: func(*walk) (tri, string) { return maybe, settle }}
+}
+
+// named are the destinations that conditions name.
+func named(cs []condition) (out []netip.Prefix) {
+	for _, c := range cs {
+		out = append(out, c.dst...)
+	}
+	return out
 }
 
 // all is met if each of some conditions is.
 func all(text string, cs ...condition) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, dst: named(cs), test: func(w *walk) (tri, string) {
 		t, settle := yes, ""
 		for _, c := range cs {
 			is, s := c.test(w)
@@ -256,7 +264,7 @@ func all(text string, cs ...condition) condition {
 
 // any is met if one of some conditions is.
 func anyOf(text string, cs ...condition) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, dst: named(cs), test: func(w *walk) (tri, string) {
 		t, settle := no, ""
 		for _, c := range cs {
 			is, s := c.test(w)
@@ -270,17 +278,17 @@ func anyOf(text string, cs ...condition) condition {
 
 // never and always are conditions that do not depend on the packet.
 func always(text string) condition {
-	return condition{text, func(*walk) (tri, string) { return yes, "" }}
+	return condition{text: text, test: func(*walk) (tri, string) { return yes, "" }}
 }
 
 // family asks for IPv4 or IPv6.
 func onFamily(text string, v4 bool) condition {
-	return condition{text, func(w *walk) (tri, string) { return triOf(w.p.is4() == v4), "" }}
+	return condition{text: text, test: func(w *walk) (tri, string) { return triOf(w.p.is4() == v4), "" }}
 }
 
 // onSet asks whether the packet's fields are a member of a set.
 func onSet(text, name string, fields []string) condition {
-	return condition{text, func(w *walk) (tri, string) {
+	return condition{text: text, test: func(w *walk) (tri, string) {
 		s := w.rs.sets[name]
 		if s == nil {
 			return maybe, fmt.Sprintf("set %s: ipset save (or ipset list %s)", name, name)

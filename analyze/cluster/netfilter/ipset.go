@@ -176,14 +176,13 @@ func (e *entry) meets(p *Packet, kind, directions []string) tri {
 		is := maybe
 		switch kind[i] {
 		case "ip", "net":
-			a := p.Dst
-			if source {
-				a = p.Src
-			}
-			if f.isRange {
+			switch {
+			case f.isRange:
 				is, _ = onRange("", source, f.from, f.to).test(&walk{p: p})
-			} else {
-				is = anyWithin(a, f.ranges)
+			case source:
+				is = anyWithin(p.Src, f.ranges)
+			default:
+				is = p.goesTo(f.ranges...)
 			}
 		case "port":
 			port := p.DstPort

@@ -538,7 +538,7 @@ func (s *saved) begin(name string) {
 	s.end()
 	t := s.rs.table(s.backend, name, !s.v6, s.v6)
 	if len(t.chains) > 0 { // it stands in the input already: read apart, and held against the first
-		t = &table{backend: s.backend, name: name, v4: !s.v6, v6: s.v6, chains: make(map[string]*chain)}
+		t = &table{rs: s.rs, backend: s.backend, name: name, v4: !s.v6, v6: s.v6, chains: make(map[string]*chain)}
 	}
 	s.table, s.commit, s.last = t, false, nil
 }

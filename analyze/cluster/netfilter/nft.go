@@ -67,7 +67,7 @@ func (m *nftMatch) positive() condition {
 		return unknown(m.text, "")
 	}
 	if m.set != "" {
-		return condition{m.text, func(w *walk) (tri, string) {
+		return condition{text: m.text, test: func(w *walk) (tri, string) {
 			s := w.rs.nftSets[m.set]
 			if s == nil {
 				return maybe, "set " + m.set + ": nft list ruleset"
@@ -167,7 +167,7 @@ func nftField(text, field string, mask *uint32, v nftPart) condition {
 		if !ok || mask != nil {
 			break
 		}
-		return condition{text, func(w *walk) (tri, string) {
+		return condition{text: text, test: func(w *walk) (tri, string) {
 			w.askedMark = true
 			b := w.mark
 			if field == "ct mark" {
@@ -191,9 +191,9 @@ func nftField(text, field string, mask *uint32, v nftPart) condition {
 		}
 	case "icmp type", "icmpv6 type":
 		// Of ICMP only echo requests are asked for.
-		return condition{text, func(*walk) (tri, string) { return triOf(v.from == "echo-request"), "" }}
+		return condition{text: text, test: func(*walk) (tri, string) { return triOf(v.from == "echo-request"), "" }}
 	case "ct direction":
-		return condition{text, func(*walk) (tri, string) { return triOf(v.from == "original"), "" }}
+		return condition{text: text, test: func(*walk) (tri, string) { return triOf(v.from == "original"), "" }}
 	}
 	return unknown(text, "")
 }
@@ -342,7 +342,7 @@ func tcpFlags(text string, mask, set []string, any bool) condition {
 	case !ok || !ok2:
 		return unknown(text, "")
 	case any: // one of them is set
-		return condition{text, func(*walk) (tri, string) {
+		return condition{text: text, test: func(*walk) (tri, string) {
 			if s&wire.SYN != 0 {
 				return yes, ""
 			}

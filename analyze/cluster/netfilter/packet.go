@@ -28,13 +28,17 @@ func triOf(b bool) tri {
 type Packet struct {
 	// Src and Dst are addresses (a prefix of full length) or ranges, all of whose addresses are meant. The zero prefix is not
 	// known.
-	Src, Dst         netip.Prefix
+	Src, Dst netip.Prefix
+	// Except are ranges within Dst that are not meant.
+	Except           []netip.Prefix
 	Proto            wire.Proto // wire.ProtoNone is not known
 	SrcPort, DstPort int        // -1 is not known
 	In, Out          string     // names of the interfaces that it came in by and leaves by; "" is not known
 	Mark             uint32     // the packet mark that it arrives with
 	// Local are the node's own addresses.
 	Local []netip.Addr
+
+	except map[netip.Prefix]bool // Except, once the packet is asked for
 }
 
 // is4 tells whether the packet is of IPv4.
@@ -43,6 +47,22 @@ func (p *Packet) is4() bool {
 		return p.Dst.Addr().Is4()
 	}
 	return !p.Src.IsValid() || p.Src.Addr().Is4()
+}
+
+// isOpen tells whether the question leaves out what rules for Services ask for.
+func (p *Packet) isOpen() bool { return p.leavesOpen() != "" }
+
+// leavesOpen names what it leaves out.
+func (p *Packet) leavesOpen() string {
+	switch {
+	case p.Proto == wire.ProtoNone:
+		return "--proto and --dport tell"
+	case p.Proto.HasPorts() && p.DstPort < 0:
+		return "--dport tells"
+	case !p.Dst.IsSingleIP():
+		return "--to ADDRESS tells"
+	}
+	return ""
 }
 
 // within tells whether all addresses of a range lie in another one: yes, none of them, or not all (or it is not known).
@@ -61,24 +81,57 @@ func within(a, in netip.Prefix) tri {
 	return maybe
 }
 
-// local tells whether an address is the node's own.
-func (p *Packet) local(a netip.Prefix) tri {
+// goesTo tells whether the destination lies in one of some ranges.
+func (p *Packet) goesTo(in ...netip.Prefix) tri {
+	t := no
+	for _, r := range in {
+		is := within(p.Dst, r)
+		if is == maybe && p.excepts(r) {
+			is = no
+		}
+		t = max(t, is)
+	}
+	return t
+}
+
+// excepts tells whether no address of a range is meant as destination.
+func (p *Packet) excepts(r netip.Prefix) bool {
+	if len(p.except) == 0 {
+		return false
+	}
+	for n := r.Bits(); n >= p.Dst.Bits(); n-- {
+		if p.except[netip.PrefixFrom(r.Addr(), n).Masked()] {
+			return true
+		}
+	}
+	return false
+}
+
+// Loopback is what is local on every host.
+func Loopback(v4 bool) netip.Prefix {
+	if v4 {
+		return netip.MustParsePrefix("127.0.0.0/8")
+	}
+	return netip.MustParsePrefix("::1/128")
+}
+
+// local tells whether the source or the destination is the node itself.
+func (p *Packet) local(source bool) tri {
+	a := p.Dst
+	if source {
+		a = p.Src
+	}
 	if !a.IsValid() {
 		return maybe
 	}
-	loopback := netip.MustParsePrefix("127.0.0.0/8")
-	if !a.Addr().Is4() {
-		loopback = netip.MustParsePrefix("::1/128")
-	}
-	if t := within(a, loopback); t != no {
-		return t
-	}
+	own := []netip.Prefix{Loopback(a.Addr().Is4())}
 	for _, l := range p.Local {
-		if t := within(a, netip.PrefixFrom(l, l.BitLen())); t != no {
-			return t
-		}
+		own = append(own, netip.PrefixFrom(l, l.BitLen()))
 	}
-	return no
+	if source {
+		return anyWithin(a, own)
+	}
+	return p.goesTo(own...)
 }
 
 // bits are 32 bits of which some are known: a packet mark.

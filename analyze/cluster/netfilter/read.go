@@ -11,8 +11,9 @@ import (
 
 // Read reads rules as people have them: whole dumps, single chains, one after the other in one text, with prompts and commands
 // between them. It errs where nothing in the text is a rule. What it cannot read of a text makes the chain around it one that may
-// hold more; see Notes.
-func (rs *Ruleset) Read(text string) error {
+// hold more; see Notes. name is the text's, for places and notes.
+func (rs *Ruleset) Read(text, name string) error {
+	rs.input = name
 	text = strings.TrimPrefix(text, "\ufeff")
 	before := rs.Texts
 	if begin := strings.TrimSpace(text); strings.HasPrefix(begin, "{") && strings.Contains(begin, `"nftables"`) {

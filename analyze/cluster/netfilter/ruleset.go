@@ -2,6 +2,8 @@ package netfilter
 
 import (
 	"cmp"
+	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -55,6 +57,7 @@ type Ruleset struct {
 	tables  []*table
 	sets    map[string]*set
 	nftSets map[string]*nftSet
+	input   string   // the name of the text that is read
 	Notes   []string // what the reader should know of the input: what was left out, cut, or filtered
 	Texts   int      // listings, chains and rules that were found in it
 	hidden  string   // why there are rules that are not in the input; "" if nothing says so
@@ -62,6 +65,7 @@ type Ruleset struct {
 
 // table is one table of one backend. Its chains jump to each other and to no others.
 type table struct {
+	rs      *Ruleset
 	backend Backend
 	name    string // "nat"; of nft with its family: "ip nat"
 	v4, v6  bool
@@ -91,6 +95,7 @@ type rule struct {
 	chain      *chain
 	text       string // as the input has it, on one line
 	line       int    // of the input, from 1
+	input      string // the input's name
 	conditions []condition
 	target     target
 }
@@ -98,6 +103,7 @@ type rule struct {
 // condition is one thing that a rule asks of a packet.
 type condition struct {
 	text string
+	dst  []netip.Prefix // the destinations that it names
 	// test answers, and says of a maybe what would settle it.
 	test func(w *walk) (t tri, settle string)
 }
@@ -138,6 +144,9 @@ type target struct {
 }
 
 func (rs *Ruleset) note(s string) {
+	if rs.input != "" {
+		s = rs.input + ": " + s
+	}
 	if !slices.Contains(rs.Notes, s) {
 		rs.Notes = append(rs.Notes, s)
 	}
@@ -150,7 +159,7 @@ func (rs *Ruleset) table(b Backend, name string, v4, v6 bool) *table {
 			return t
 		}
 	}
-	t := &table{backend: b, name: name, v4: v4, v6: v6, chains: make(map[string]*chain)}
+	t := &table{rs: rs, backend: b, name: name, v4: v4, v6: v6, chains: make(map[string]*chain)}
 	rs.tables = append(rs.tables, t)
 	return t
 }
@@ -193,7 +202,7 @@ func (c *chain) builtin() {
 
 // add adds a rule.
 func (c *chain) add(r *rule) {
-	r.chain = c
+	r.chain, r.input = c, c.table.rs.input
 	c.rules = append(c.rules, r)
 }
 
@@ -214,9 +223,65 @@ func (rs *Ruleset) hooked(h Hook, v4 bool) []*chain {
 	return out
 }
 
+// Destinations returns the ranges of destinations that rules name, sorted: within a range that none of them parts, all addresses
+// have the same answer as far as the destination goes.
+func (rs *Ruleset) Destinations() []netip.Prefix {
+	if rs == nil {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, t := range rs.tables {
+		for _, c := range t.order {
+			for _, r := range c.rules {
+				for _, k := range r.conditions {
+					out = append(out, k.dst...)
+				}
+			}
+		}
+	}
+	for _, s := range rs.sets {
+		for _, e := range s.entries {
+			for _, f := range e.fields {
+				out = append(out, f.ranges...)
+			}
+		}
+	}
+	for _, s := range rs.nftSets {
+		for _, item := range s.items {
+			for _, part := range item.parts {
+				if p, ok := prefix(part.from); ok && part.to == "" {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return slices.Compact(out)
+}
+
 // same tells whether two chains have the same rules.
 func (c *chain) same(d *chain) bool {
 	return slices.EqualFunc(c.rules, d.rules, func(r, s *rule) bool {
 		return strings.Join(strings.Fields(r.text), " ") == strings.Join(strings.Fields(s.text), " ")
 	})
+}
+
+// HasChain tells whether a nat table has rules in a chain of a name.
+func (rs *Ruleset) HasChain(name string) bool {
+	if rs == nil {
+		return false
+	}
+	for _, t := range rs.tables {
+		if c := t.chains[name]; c != nil && len(c.rules) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+var comment = regexp.MustCompile(`\s*(?:-m comment )?--comment (?:"(?:[^"\\]|\\.)*"|'[^']*'|\S+)|\s*/\*.*?\*/|\s+comment "(?:[^"\\]|\\.)*"`)
+
+// WithoutComments is a rule without what people wrote in it.
+func WithoutComments(rule string) string {
+	return strings.TrimSpace(comment.ReplaceAllString(rule, ""))
 }

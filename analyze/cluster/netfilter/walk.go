@@ -2,6 +2,7 @@ package netfilter
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -34,6 +35,7 @@ type Place struct {
 	Table   string // "nat"; of nft with its family: "ip nat"
 	Chain   string
 	Rule    string // as the input has it; "" is the chain as a whole
+	Input   string // the input's name
 	Line    int    // of the input; 0 for a chain as a whole
 }
 
@@ -45,6 +47,8 @@ type Verdict struct {
 	Settle string // undetermined: what would turn it into an answer; "" if nothing known would
 	To     string // masqueraded: the address that the rule names; "" is the one of the interface
 	Random bool   // masqueraded: the source port is changed too
+	// Diverted tells that it is undetermined because a rule puts another destination in place first.
+	Diverted bool
 	// Assumed is what the answer rests on beside the rules.
 	Assumed []string
 }
@@ -67,6 +71,7 @@ type walk struct {
 	askedLoc  bool     // so did whether the destination is the node itself
 	hook      Hook     // where the packet is
 	early     bool     // the packet has not come to the chains that translate the source yet
+	diverts   *rule    // the first rule that puts another destination in place for some of the packets
 	absent    string   // early: a chain that is not in the input, or not all of it
 }
 
@@ -85,6 +90,12 @@ const (
 
 // Ask answers a question: does the node put another source address in place when the packet leaves?
 func (rs *Ruleset) Ask(p Packet) Verdict {
+	if len(p.Except) > 0 {
+		p.except = make(map[netip.Prefix]bool, len(p.Except))
+		for _, e := range p.Except {
+			p.except[e.Masked()] = true
+		}
+	}
 	w := &walk{rs: rs, p: &p, mark: allKnown(p.Mark), connmrk: allKnown(0)}
 	v4 := p.is4()
 	// What the packet has met before: marks that rules ask for, and translations of the destination.
@@ -204,6 +215,9 @@ func (w *walk) done(v Verdict) Verdict {
 			v.Assumed = append(v.Assumed, "no rule outside the nat table marks the packet (none is in the input)")
 		}
 	}
+	if w.diverts != nil {
+		v.Assumed = append(v.Assumed, fmt.Sprintf("it is none of the packets that a rule of chain %s sends to another destination first (%s)", w.diverts.chain.name, w.p.leavesOpen()))
+	}
 	if w.askedLoc && len(w.p.Local) == 0 {
 		v.Assumed = append(v.Assumed, "the destination is not the node itself (no address of the node is given)")
 	}
@@ -227,7 +241,7 @@ func (w *walk) noBase(v4 bool) Verdict {
 		for _, c := range t.order {
 			if c.hook == NoHook && len(c.rules) > 0 {
 				return Verdict{
-					Place: Place{t.backend, t.name, c.name, "", 0}, Why: fmt.Sprintf("chain POSTROUTING is not in the input: whether anything leads into %s is not known", c.name),
+					Place: c.place(), Why: fmt.Sprintf("chain POSTROUTING is not in the input: whether anything leads into %s is not known", c.name),
 					Settle: settleRules(v4),
 				}
 			}
@@ -257,7 +271,14 @@ func (w *walk) before(c *chain) *Verdict {
 	for _, e := range w.ends {
 		switch e.kind {
 		case divert:
-			return w.undetermined(e, "the destination is translated by this rule before the packet leaves", "ask for the address behind it (--to)")
+			// Of a question that leaves protocol or port open some packets may be such: they are apart from what is asked.
+			if !e.certain && w.p.isOpen() {
+				w.apart(e.rule)
+				continue
+			}
+			v := w.undetermined(e, "the destination is translated by this rule before the packet leaves", "ask for the address behind it (--to)")
+			v.Diverted = true
+			return v
 		case opaque:
 			if e.rule != nil {
 				return w.undetermined(e, "what this rule does is not known to this tool", "")
@@ -272,6 +293,13 @@ func (w *walk) before(c *chain) *Verdict {
 	return nil
 }
 
+// apart notes a rule that puts another destination in place for some of the packets that are asked for.
+func (w *walk) apart(r *rule) {
+	if w.diverts == nil {
+		w.diverts = r
+	}
+}
+
 func (w *walk) undetermined(e end, why, settle string) *Verdict {
 	v := Verdict{Why: why, Settle: settle}
 	if e.rule != nil {
@@ -281,10 +309,10 @@ func (w *walk) undetermined(e end, why, settle string) *Verdict {
 }
 
 func (r *rule) place() Place {
-	return Place{r.chain.table.backend, r.chain.table.name, r.chain.name, r.text, r.line}
+	return Place{r.chain.table.backend, r.chain.table.name, r.chain.name, r.text, r.input, r.line}
 }
 
-func (c *chain) place() Place { return Place{c.table.backend, c.table.name, c.name, "", 0} }
+func (c *chain) place() Place { return Place{c.table.backend, c.table.name, c.name, "", "", 0} }
 
 // ask walks one nat chain for packets that leave.
 func (w *walk) ask(c *chain) Verdict {

@@ -182,13 +182,13 @@ func (h *rulesHolder) stated(to netip.Prefix) []RuleRow {
 	v4 := to.Addr().Is4()
 	pieces := []netip.Prefix{to}
 	if !to.IsSingleIP() {
-		pieces = append(pieces, h.bounds(to)...)
-		slices.SortFunc(pieces, netip.Prefix.Compare) // a range stands before those in it
-		pieces = slices.Compact(pieces)
-		if n := len(pieces); n > maxPieces {
-			pieces = pieces[:maxPieces]
+		bounds := h.bounds(to)
+		if n := len(bounds); n > maxPieces {
+			bounds = bounds[:maxPieces]
 			h.limit(fmt.Sprintf("configuration and rules part %s into %d ranges, of which %d were asked for: --to with a narrower range", to, n, maxPieces))
 		}
+		pieces = append(pieces, bounds...)
+		slices.SortFunc(pieces, netip.Prefix.Compare) // a range stands before those in it
 	}
 	rows := make([]RuleRow, len(pieces))
 	above := make([]int, len(pieces))             // the row of the range around it; -1 is none
@@ -246,7 +246,7 @@ func (h *rulesHolder) stated(to netip.Prefix) []RuleRow {
 			continue
 		}
 		switch a, b := &rows[up], &rows[i]; {
-		case b.Kernel.Diverted && len(b.Requests) == 0 && sameVerdict(&a.Intent, &b.Intent) && sameVerdict(&a.New, &b.New):
+		case b.isService() && len(b.Requests) == 0 && (b.Intent.Diverted || sameVerdict(&a.Intent, &b.Intent)) && (b.New.Diverted || sameVerdict(&a.New, &b.New)):
 			a.Services += 1 + b.Services
 		case a.alike(b):
 			a.absorb(b)
@@ -265,7 +265,8 @@ func (h *rulesHolder) stated(to netip.Prefix) []RuleRow {
 	return out
 }
 
-// bounds are the ranges within another one that configuration and rules tell apart.
+// bounds are the ranges within another one that configuration and rules tell apart: those of the configuration first, then the
+// node's own addresses, then those that the rules name, wide ones first.
 func (h *rulesHolder) bounds(to netip.Prefix) []netip.Prefix {
 	var all []netip.Prefix
 	for _, in := range []*cluster.Intent{h.intent, h.q.Next} {
@@ -275,12 +276,17 @@ func (h *rulesHolder) bounds(to netip.Prefix) []netip.Prefix {
 			}
 		}
 	}
-	all = append(all, h.rules.Destinations()...)
 	for _, a := range h.res.Facts.LocalAddrs() {
 		all = append(all, netip.PrefixFrom(a, a.BitLen()))
 	}
+	named := h.rules.Destinations()
+	slices.SortStableFunc(named, func(a, b netip.Prefix) int { return cmp.Compare(a.Bits(), b.Bits()) })
+	all = append(all, named...)
+	seen := make(map[netip.Prefix]bool)
 	return slices.DeleteFunc(all, func(p netip.Prefix) bool {
-		return p.Addr().Is4() != to.Addr().Is4() || p.Bits() <= to.Bits() || !to.Contains(p.Addr()) || netfilter.Loopback(p.Addr().Is4()).Contains(p.Addr())
+		out := seen[p] || p.Addr().Is4() != to.Addr().Is4() || p.Bits() <= to.Bits() || !to.Contains(p.Addr()) || netfilter.Loopback(p.Addr().Is4()).Contains(p.Addr())
+		seen[p] = true
+		return out
 	})
 }
 
@@ -311,6 +317,11 @@ func halves(p netip.Prefix) (low, high netip.Prefix) {
 // sameVerdict tells whether two verdicts say the same for the same reasons.
 func sameVerdict(a, b *netfilter.Verdict) bool {
 	return a.Answer == b.Answer && a.Place == b.Place && a.Why == b.Why
+}
+
+// isService tells whether a row is an address that is translated to another one first, as far as is known.
+func (r *RuleRow) isService() bool {
+	return r.To.IsSingleIP() && (r.Intent.Diverted || r.Kernel.Diverted || r.Kernel.Apart)
 }
 
 // alike tells whether two rows say the same for the same reasons.

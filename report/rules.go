@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -457,10 +458,13 @@ func commonAssumptions(rules []Rule) (out []string) {
 	return out
 }
 
+// appended is how iptables-save begins a rule. The line number tells the chain.
+var appended = regexp.MustCompile(`(: )-A \S+ `)
+
 // brief says in one line what a row follows from: the rule, else what of the configuration.
 func (t *ruleTable) brief(r *Rule) string {
 	if r.Kernel != "" {
-		return strings.Replace(t.kernelReason(r), ": -A ", ": ", 1)
+		return appended.ReplaceAllString(t.kernelReason(r), "$1")
 	}
 	return string(cmp.Or(r.Because.OfIntent, r.Because.OfNew))
 }

@@ -72,6 +72,8 @@ func storedCases() []storedCase {
 		{dir: "ipv6-kept", scenario: "ipv6-kept", files: near},
 		{dir: "ipv6-snat", scenario: "ipv6-snat", files: near},
 		{dir: "service", scenario: "service-snat", files: near},
+		{dir: "two-chains", scenario: "two-chains", files: near},
+		{dir: "stray-masquerade", scenario: "stray-masquerade", files: near},
 		{dir: "midstream", scenario: "midstream", files: near},
 		{dir: "old-mapping", scenario: "old-mapping", files: near},
 		{dir: "first-syn-lost", scenario: "first-syn-lost", files: near},

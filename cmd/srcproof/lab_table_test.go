@@ -267,6 +267,37 @@ func sourceScenarios() []scenario {
 			want: snated,
 		},
 		{
+			name: "two-chains", kind: bridged, filter: hostFilter, facts: nodeFacts,
+			about: "Chain IP-MASQ keeps the Pod's address for 10.0.0.0/8, and IP-MASQ-AGENT beside it has a list without: what one chain alone keeps is translated.",
+			run: answered(func(l *lab) {
+				l.masq(false, keepDefault...)
+				l.node.iptables("-t nat -N IP-MASQ-AGENT")
+				l.node.iptables("-t nat -A POSTROUTING -m addrtype ! --dst-type LOCAL -j IP-MASQ-AGENT")
+				l.node.iptables("-t nat -A IP-MASQ-AGENT -d 172.16.0.0/12 -j RETURN")
+				l.node.iptables("-t nat -A IP-MASQ-AGENT -j MASQUERADE --random-fully")
+			}),
+			shows: []sight{
+				seesExactly(1, "any veth0 in", "tcp "+clientPort+" > "+server+" S ttl 64"),
+				seesExactly(1, "any eth0 out", nodeTCP+" S ttl 63"),
+				seesNone("any eth0 out", "tcp "+podIP+" > *"),
+			},
+			want: snated,
+		},
+		{
+			name: "stray-masquerade", kind: bridged, filter: hostFilter, facts: nodeFacts,
+			about: "A rule by hand translates before the agent's chain is asked, which would keep the Pod's address.",
+			run: answered(func(l *lab) {
+				l.masq(false, keepDefault...)
+				l.node.iptables("-t nat -I POSTROUTING -s " + podCIDR + " -d 10.20.0.0/16 -j MASQUERADE")
+			}),
+			shows: []sight{
+				seesExactly(1, "any veth0 in", "tcp "+clientPort+" > "+server+" S ttl 64"),
+				seesExactly(1, "any eth0 out", nodeTCP+" S ttl 63"),
+				seesNone("any eth0 out", "tcp "+podIP+" > *"),
+			},
+			want: snated,
+		},
+		{
 			name: "snat-other-address", kind: bridged, filter: hostFilter, facts: nodeFacts,
 			about: "The node translates to an egress address of its uplink that is not the node's InternalIP.",
 			run: answered(func(l *lab) {

@@ -65,6 +65,9 @@ type reader struct {
 // A rule that is written as a command, or behind one: "iptables -t nat -A POSTROUTING ...".
 var commandWord = regexp.MustCompile(`(?:^|[\s/=;&|"'` + "`" + `])(ip6?tables(?:-nft|-legacy)?(?:-save|-restore)?|nft|ipset)(\s|$)`)
 
+// promptLine is a prompt behind which nothing was typed.
+var promptLine = regexp.MustCompile(`^(?:\[?[\w.-]+(?:@[\w.-]+)?[ :]?[\w~./-]*\]?\s?)?[#$%>]$`)
+
 func (r *reader) line(line string, n int) error {
 	switch {
 	case line == "":
@@ -119,7 +122,7 @@ func (r *reader) line(line string, n int) error {
 	if r.command(line, n) {
 		return nil
 	}
-	if line[0] == '#' {
+	if line[0] == '#' || promptLine.MatchString(line) {
 		return nil
 	}
 	// What cannot be read may be a rule.
@@ -128,7 +131,7 @@ func (r *reader) line(line string, n int) error {
 	switch {
 	case r.list != nil && r.list.chain != nil:
 		r.list.chain.cut = why
-	case r.save.last != nil:
+	case r.save.table != nil && r.save.last != nil: // behind COMMIT nothing is missing
 		r.save.last.cut = why
 	}
 	return nil

@@ -164,6 +164,9 @@ func (rs *Ruleset) table(b Backend, name string, v4, v6 bool) *table {
 	return t
 }
 
+// base is the table's name in iptables.
+func (t *table) base() string { return t.name[strings.LastIndexByte(t.name, ' ')+1:] }
+
 // chain returns a chain of the table, a new one if there is none yet.
 func (t *table) chain(name string) *chain {
 	c, ok := t.chains[name]

@@ -49,6 +49,8 @@ type Verdict struct {
 	Random bool   // masqueraded: the source port is changed too
 	// Diverted tells that it is undetermined because a rule puts another destination in place first.
 	Diverted bool
+	// Apart tells that a rule does so for some of the packets that are asked for; the answer is that of the others.
+	Apart bool
 	// Assumed is what the answer rests on beside the rules.
 	Assumed []string
 }
@@ -111,28 +113,53 @@ func (rs *Ruleset) Ask(p Packet) Verdict {
 			return w.done(*out)
 		}
 	}
-	asked := 0
-	var kept, other *Verdict
+	var all []answered
 	w.each(slices.DeleteFunc(rs.hooked(Postrouting, v4), func(c *chain) bool { return !c.nat }), func(c *chain) bool {
-		asked++
-		v := w.ask(c)
-		if v.Answer != Kept {
-			other = &v
-		} else if kept == nil || kept.Place.Rule == "" && v.Place.Rule != "" {
-			kept = &v
-		}
-		return other == nil
+		all = append(all, answered{c.table, w.ask(c)})
+		return true
 	})
-	if other != nil {
-		return w.done(*other)
-	}
-	if asked == 0 {
+	if len(all) == 0 {
 		return w.done(w.noBase(v4))
+	}
+	if v := contradiction(all); v != nil {
+		return w.done(*v)
+	}
+	kept := all[0].Verdict
+	for _, a := range all {
+		switch {
+		case a.Answer != Kept: // the first that translates is the last that is asked
+			return w.done(a.Verdict)
+		case kept.Place.Rule == "" && a.Place.Rule != "":
+			kept = a.Verdict
+		}
 	}
 	if rs.hidden != "" && !slices.ContainsFunc(rs.tables, func(t *table) bool { return t.backend == BackendLegacy }) {
 		return w.done(Verdict{Why: rs.hidden, Settle: settleRules(v4)})
 	}
-	return w.done(*kept)
+	return w.done(kept)
+}
+
+// answered is what one table says.
+type answered struct {
+	table *table
+	Verdict
+}
+
+// contradiction finds two listings that may be of one table, since one of them does not say by what the table is kept, and of which
+// one translates and the other does not: which of them is in force is not known.
+func contradiction(all []answered) *Verdict {
+	for _, a := range all {
+		for _, b := range all {
+			if a.table.backend == BackendUnknown && a.table != b.table && a.table.base() == b.table.base() && a.Answer != b.Answer &&
+				a.Answer != Undetermined && b.Answer != Undetermined {
+				return &Verdict{
+					Place: a.Place, Why: fmt.Sprintf("table %s stands more than once in the input: by one listing the packet is %s, by another %s", a.table.base(), a.Answer, b.Answer),
+					Settle: "one dump of each store, made now: iptables-save, iptables-legacy-save and nft list ruleset",
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // each walks base chains in the kernel's order, until one says no. Of chains with one priority the kernel asks the one first that was
@@ -216,6 +243,7 @@ func (w *walk) done(v Verdict) Verdict {
 		}
 	}
 	if w.diverts != nil {
+		v.Apart = true
 		v.Assumed = append(v.Assumed, fmt.Sprintf("it is none of the packets that a rule of chain %s sends to another destination first (%s)", w.diverts.chain.name, w.p.leavesOpen()))
 	}
 	if w.askedLoc && len(w.p.Local) == 0 {

@@ -191,7 +191,8 @@ p json; nft -j list ruleset 2>/dev/null
 			if from == p.Src.String() {
 				want = netfilter.Kept
 			}
-			if v.Answer != want && v.Answer != netfilter.Undetermined || v.Answer == netfilter.Undetermined && !set.opaque && !((set.xt || strings.Contains(set.nft, "ctmask")) && form == "nft") && !(set.nft != "" && form == "json") {
+			if v.Answer != want && v.Answer != netfilter.Undetermined || v.Answer == netfilter.Undetermined && !set.opaque && !((set.xt || strings.Contains(set.nft, "ctmask")) && form == "nft") && !(set.nft != "" && form == "json") &&
+				!((form == "S" || form == "L") && strings.Contains(v.Why, "may be cut")) {
 				t.Errorf("round %d, %s: %+v came from %s: %s by %+v", nth, form, *p, from, v.Answer, v)
 				t.Logf("loaded:\n%s\n%s\n%s", set.nft, set.legacy, set.native)
 				for _, text := range texts {

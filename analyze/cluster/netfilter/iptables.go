@@ -515,6 +515,7 @@ type saved struct {
 	v6      bool // ip6tables wrote it, as its head or a command says
 	table   *table
 	commit  bool   // the table was ended
+	ends    bool   // the table's form has an end mark
 	last    *chain // of the rule before
 }
 
@@ -540,7 +541,7 @@ func (s *saved) begin(name string) {
 	if len(t.chains) > 0 { // it stands in the input already: read apart, and held against the first
 		t = &table{rs: s.rs, backend: s.backend, name: name, v4: !s.v6, v6: s.v6, chains: make(map[string]*chain)}
 	}
-	s.table, s.commit, s.last = t, false, nil
+	s.table, s.commit, s.last, s.ends = t, false, nil, true
 }
 
 // end ends a table whose COMMIT is missing, or that is whole.
@@ -557,6 +558,15 @@ func (s *saved) end() {
 			if c.cut == "" && (c == s.last || len(c.rules) == 0) {
 				c.cut = "is cut in the input: there may be rules behind it"
 			}
+		}
+	}
+	if !s.ends && !t.isEmpty() {
+		behind := s.last == nil
+		for _, c := range t.order {
+			if behind || c == s.last {
+				c.mayGoOn()
+			}
+			behind = behind || c == s.last
 		}
 	}
 	old := s.rs.table(t.backend, t.name, t.v4, t.v6)
@@ -580,6 +590,28 @@ func (s *saved) end() {
 	}
 }
 
+// mayGoOn notes of the last chain of a listing without an end mark that more may follow: it has no rules, or nothing but RETURN,
+// which is of no use.
+func (c *chain) mayGoOn() {
+	switch {
+	case c.cut != "" || !c.declared && len(c.rules) == 0:
+	case len(c.rules) == 0:
+		c.cut = "ends the listing without a rule, and the listing has no end mark: it may be cut"
+	case !slices.ContainsFunc(c.rules, func(r *rule) bool { return r.target.verdict != toCaller }):
+		c.cut = "ends the listing with nothing but RETURN: the listing may be cut"
+	}
+}
+
+// isEmpty tells whether a nat table was listed whole, and has no rules.
+func (t *table) isEmpty() bool {
+	for _, c := range t.order {
+		if c.hook == NoHook || len(c.rules) > 0 || c.cut != "" {
+			return false
+		}
+	}
+	return len(t.order) == 4 // PREROUTING, INPUT, OUTPUT, POSTROUTING
+}
+
 // chainLine reads ":POSTROUTING ACCEPT [0:0]", "-P POSTROUTING ACCEPT" and "-N IP-MASQ".
 func (s *saved) chainLine(name, policy string) {
 	c := s.in().chain(name)
@@ -592,7 +624,7 @@ func (s *saved) chainLine(name, policy string) {
 func (s *saved) in() *table {
 	if s.table == nil {
 		s.table = s.rs.table(s.backend, "nat", !s.v6, s.v6)
-		s.commit = true // iptables -S writes none
+		s.commit, s.ends = true, false // iptables -S writes none
 	}
 	return s.table
 }

@@ -46,6 +46,13 @@ func (l *listed) head(line string) bool {
 	return true
 }
 
+// mayGoOn is chain.mayGoOn of the last chain.
+func (l *listed) mayGoOn() {
+	if l.chain != nil && (!l.table.isEmpty() || l.ifs < 0) { // the columns' names end the head
+		l.chain.mayGoOn()
+	}
+}
+
 // row reads a rule.
 func (l *listed) row(line string, number int) bool {
 	if l.chain == nil {

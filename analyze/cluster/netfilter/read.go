@@ -35,6 +35,7 @@ func (rs *Ruleset) Read(text, name string) error {
 			n += used - 1
 			continue
 		}
+		r.open = n == len(lines)-1 && line != ""
 		if err := r.line(line, n+1); err != nil {
 			return err
 		}
@@ -59,7 +60,9 @@ type reader struct {
 	rs    *Ruleset
 	save  saved
 	list  *listed
+	lists *listed // the last one
 	ipset *ipsetList
+	open  bool // the line is the text's last, and has no end: it may be cut
 }
 
 // A rule that is written as a command, or behind one: "iptables -t nat -A POSTROUTING ...".
@@ -94,6 +97,9 @@ func (r *reader) line(line string, n int) error {
 		r.save.commit = true
 		r.save.end()
 		return nil
+	case r.open && r.save.table != nil && !r.save.commit: // iptables-save ends in COMMIT
+		r.rs.note(fmt.Sprintf("line %d, the last one, may be cut, and is left out", n))
+		return nil
 	}
 	if r.ipset != nil && r.ipset.line(r.rs, line) {
 		return nil
@@ -106,7 +112,7 @@ func (r *reader) line(line string, n int) error {
 	}
 	if l := (&listed{rs: r.rs, backend: r.save.backend}); strings.HasPrefix(line, "Chain ") && l.head(line) {
 		if r.list == nil {
-			r.list = l
+			r.list, r.lists = l, l
 		} else {
 			r.list.chain, r.list.ifs = l.chain, l.ifs
 		}
@@ -117,6 +123,10 @@ func (r *reader) line(line string, n int) error {
 		return nil
 	}
 	if r.list != nil && r.list.row(line, n) {
+		if c := r.list.chain; r.open && !strings.HasSuffix(line, "*/") && !strings.HasSuffix(line, "random-fully") {
+			c.rules = c.rules[:max(0, len(c.rules)-1)]
+			c.cut = "is cut in the input, in the middle of a rule"
+		}
 		return nil
 	}
 	if r.command(line, n) {
@@ -146,7 +156,7 @@ func (r *reader) rule(line string, n int) bool {
 		}
 	}
 	w, open := words(line)
-	if len(w) < 2 {
+	if len(w) < 2 || w[0] == "" {
 		return false
 	}
 	switch {
@@ -259,4 +269,16 @@ func lastPipe(line string) string {
 	return path.Clean(strings.TrimSpace(line[i+1:]))
 }
 
-func (r *reader) close() { r.save.end() }
+func (r *reader) close() {
+	if r.open && r.save.table != nil && r.save.last != nil && !r.save.ends {
+		if c := r.save.last; len(c.rules) > 0 && c.rules[len(c.rules)-1].target.verdict == jump {
+			// The name of a chain may go on.
+			c.rules = c.rules[:len(c.rules)-1]
+			c.cut = "is cut in the input, in the middle of a rule"
+		}
+	}
+	r.save.end()
+	if r.lists != nil {
+		r.lists.mayGoOn()
+	}
+}

@@ -3,12 +3,14 @@ package analyze
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/analyze/cluster/netfilter"
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -59,7 +61,7 @@ func rules() []rule {
 				return fmt.Sprintf("The far host answers, and the router %s rejects the answer: it has no way back.", r.rejectedBy)
 			},
 			reading: reads("the far side has no return route for this source. Not a tunnel fault, and not this node's masquerading as such."),
-			next:    func(_ *Result, r *Request) []string { return remedies(r) },
+			next:    func(res *Result, r *Request) []string { return remedies(res, r) },
 		},
 		{
 			code: codeOtherNode, severity: severityTheTrouble,
@@ -77,11 +79,11 @@ func rules() []rule {
 			},
 			title:   say("The far host answers, and the answer never reaches the node."),
 			reading: reads("the way back is broken: the far side has no route for this source, or a firewall on the way back drops it (a stateful one that has not seen the request does), or it goes to another node (that node's capture, given with a second --near, would show it). All look the same from here."),
-			next: func(_ *Result, r *Request) []string {
+			next: func(res *Result, r *Request) []string {
 				return append([]string{
 					"for the far team: where do answers to " + sourceShown(r) + " go? On the far host, then hop by hop:", "  ip route get " + farSource(r),
 					"which of the two: let the firewall allow that source for one test, or add the one route; what changes tells",
-				}, remedies(r)...)
+				}, remedies(res, r)...)
 			},
 		},
 		{
@@ -134,7 +136,15 @@ func rules() []rule {
 			match: func(r *Request) bool { return left(r, PodSourced) && r.unanswered() },
 			title: say("The Pod's packets leave the node with the Pod's own address, and nothing comes back."),
 			reading: func(res *Result, r *Request) []string {
-				out := []string{"the node does not translate this destination: an exclusion range (nonMasqueradeCIDRs of ip-masq-agent, or its defaults) covers it, or no masquerade rule applies"}
+				why := "the node does not translate this destination: an exclusion range (nonMasqueradeCIDRs of ip-masq-agent, or its defaults) covers it, or no masquerade rule applies"
+				switch is, because := res.configured(r); is {
+				case netfilter.Kept:
+					why = "the node does as the configuration says, which keeps the Pod's address here: " + because
+				case netfilter.Masqueraded:
+					why = "the configuration asks for the node's address here, and the node does not put it in place"
+				case netfilter.Undetermined:
+				}
+				out := []string{why}
 				if text, same := contrast(res, r); text != "" && same {
 					return append(out, "the far side answers the node and not the Pod: it has no return route for the Pod range, or a firewall drops it. Packets here cannot tell which")
 				}
@@ -146,7 +156,7 @@ func rules() []rule {
 					out = append(out, "does the source matter? Make the same request from the node: answered there, it does.")
 				}
 				out = append(out, "is it the list? On the node, and in the cluster:", natRules(r), commandAgentConfig)
-				return slices.Concat(out, farSteps(res, r), remedies(r))
+				return slices.Concat(out, farSteps(res, r), remedies(res, r))
 			},
 		},
 		{
@@ -167,8 +177,8 @@ func rules() []rule {
 				return fmt.Sprintf("The Pod's packets leave the node with the Pod's own address, and %s rejects them.", r.ICMP.From)
 			},
 			reading: func(_ *Result, r *Request) []string { return []string{rejectionReads(r)} },
-			next: func(_ *Result, r *Request) []string {
-				return append([]string{askOwner(r)}, remedies(r)...)
+			next: func(res *Result, r *Request) []string {
+				return append([]string{askOwner(r)}, remedies(res, r)...)
 			},
 		},
 		{
@@ -918,7 +928,7 @@ func farSteps(_ *Result, r *Request) []string {
 }
 
 // remedies are the two ways out where the Pod's address is the trouble, with their cost.
-func remedies(r *Request) []string {
+func remedies(res *Result, r *Request) []string {
 	pods := r.Client.Addr.String()
 	if r.Client.Role.Kind == cluster.RolePod {
 		pods = "the Pod range (" + strings.TrimPrefix(r.Client.Role.Fact, "--pod-cidr ") + ")"
@@ -926,10 +936,24 @@ func remedies(r *Request) []string {
 	if r.Client.Role.Exact {
 		pods = "the Pod range"
 	}
+	remedy := "remedy: narrow nonMasqueradeCIDRs so that " + r.Server.Addr.String() + " is masqueraded"
+	if is, _ := res.configured(r); is == netfilter.Masqueraded {
+		remedy = "remedy: get the configuration applied on this node, which asks for the node's address already"
+	}
 	return []string{
-		"remedy: narrow nonMasqueradeCIDRs so that " + r.Server.Addr.String() + " is masqueraded; the far side then sees node addresses, so lists and logs there that name Pod addresses stop matching",
+		remedy + "; the far side then sees node addresses, so lists and logs there that name Pod addresses stop matching",
 		"or: give the far side a route back for " + pods + "; every device on the way must accept that range",
 	}
+}
+
+// configured is what the masquerade configuration asks for a request, if one is known.
+func (res *Result) configured(r *Request) (is netfilter.Answer, because string) {
+	in := res.Facts.Intent()
+	if in == nil || res.otherRules {
+		return netfilter.Undetermined, ""
+	}
+	a := leftFor(r).Addr.Netip()
+	return in.Ask(netip.PrefixFrom(a, a.BitLen()), nil, res.Facts.LocalAddrs())
 }
 
 // limits are sentences on what the result cannot carry.

@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ type RuleRow struct {
 	Kept                 int // requests that left with the Pod's address
 	NodeSNATed, Other    int // with a node's, with another one
 	Older, Untold        int // whose connection may be older than the rules; whose source is not known
+	NotSent              int // that never left the node
 	Requests             []int
 	Services             int   // addresses in it that rules translate to others first
 	Agree                State // Met: all that is known agrees. Inconclusive: less than two are known
@@ -62,7 +64,7 @@ func (r *RuleRow) Wire() netfilter.Answer {
 
 // Bounds of the work: the rows of a range, the captured destinations that rules are asked for, and the captured clients of one.
 const (
-	maxPieces       = 4096
+	maxPieces       = 1024
 	maxDestinations = 4096
 	maxClients      = 64
 )
@@ -88,11 +90,15 @@ func (res *Result) concludeRules() {
 // holdRules holds configuration and rules, as far as the facts have them, against the packets.
 func (res *Result) holdRules(q RulesQuestion) []RuleRow {
 	h := rulesHolder{res: res, q: q, intent: res.Facts.Intent(), rules: res.Facts.Rules()}
+	h.plan()
 	var rows []RuleRow
 	if len(q.To) == 0 {
 		rows = h.captured()
 	}
 	for _, to := range q.To {
+		if len(q.From) > 0 && !slices.ContainsFunc(q.From, func(p netip.Prefix) bool { return p.Addr().Is4() == to.Addr().Is4() }) {
+			continue
+		}
 		rows = append(rows, h.stated(to)...)
 	}
 	for i := range rows {
@@ -106,6 +112,32 @@ type rulesHolder struct {
 	q      RulesQuestion
 	intent *cluster.Intent
 	rules  *netfilter.Ruleset
+	next   *netfilter.Ruleset // the rules as the planned configuration would make them; nil is not known
+	chain  string             // that the agent makes
+}
+
+// plan finds what rules the planned configuration would make. Other rules stay, and may decide before the agent's.
+func (h *rulesHolder) plan() {
+	in := h.q.Next
+	if in == nil || h.rules == nil || in.Rejected != "" || in.Setup.Chain == "" {
+		return
+	}
+	h.chain = in.Setup.Chain
+	if in.Setup.Guessed {
+		there := h.rules.AgentChains()
+		if len(there) > 1 {
+			h.chain = "" // which of them is the agent's is not known
+			return
+		}
+		if len(there) == 1 {
+			h.chain = there[0]
+		}
+	}
+	var keep []netip.Prefix
+	for _, k := range in.Keep {
+		keep = append(keep, k.Range)
+	}
+	h.next = h.rules.WithAgent(h.chain, keep, in.Setup.IPv6)
 }
 
 func (h *rulesHolder) limit(s string) {
@@ -181,30 +213,22 @@ func (h *rulesHolder) captured() []RuleRow {
 func (h *rulesHolder) stated(to netip.Prefix) []RuleRow {
 	v4 := to.Addr().Is4()
 	pieces := []netip.Prefix{to}
+	var apart []netip.Prefix // what lies in them and is not asked for
 	if !to.IsSingleIP() {
-		bounds := h.bounds(to)
+		bounds, alone := h.bounds(to)
+		apart = alone
 		if n := len(bounds); n > maxPieces {
+			apart = append(apart, bounds[maxPieces:]...)
 			bounds = bounds[:maxPieces]
 			h.limit(fmt.Sprintf("configuration and rules part %s into %d ranges, of which %d were asked for: --to with a narrower range", to, n, maxPieces))
 		}
 		pieces = append(pieces, bounds...)
-		slices.SortFunc(pieces, netip.Prefix.Compare) // a range stands before those in it
 	}
-	rows := make([]RuleRow, len(pieces))
-	above := make([]int, len(pieces))             // the row of the range around it; -1 is none
-	within := make([][]netip.Prefix, len(pieces)) // the ranges in it that have rows
-	var open []int
-	for i, p := range pieces {
-		for len(open) > 0 && !pieces[open[len(open)-1]].Contains(p.Addr()) {
-			open = open[:len(open)-1]
-		}
-		above[i] = -1
-		if len(open) > 0 {
-			above[i] = open[len(open)-1]
-			within[above[i]] = append(within[above[i]], p)
-		}
-		open = append(open, i)
-		rows[i] = RuleRow{To: p, Proto: h.q.Proto, Port: h.q.Port}
+	rows, above, except := parts(pieces, apart)
+	pieces = pieces[:0]
+	for i := range rows {
+		rows[i].Proto, rows[i].Port = h.q.Proto, h.q.Port
+		pieces = append(pieces, rows[i].To)
 	}
 	for i := range h.res.Requests {
 		r := &h.res.Requests[i]
@@ -223,15 +247,15 @@ func (h *rulesHolder) stated(to netip.Prefix) []RuleRow {
 	}
 	drop := make([]bool, len(pieces))
 	for i := range rows {
-		row, except := &rows[i], within[i]
+		row, within := &rows[i], except[i]
 		if loopback := netfilter.Loopback(v4); row.To.Bits() < loopback.Bits() && row.To.Overlaps(loopback) {
-			except = append(slices.Clone(except), loopback)
+			within[loopback] = true
 		}
-		if filledBy(row.To, within[i]) {
+		if filledBy(row.To, within) {
 			drop[i] = true
 			continue
 		}
-		h.ask(row, h.q.From, h.q.Out, except)
+		h.ask(row, h.q.From, h.q.Out, within)
 	}
 	// What says the same as the range around it, for the same reason, is no row of its own; nor are Services' addresses.
 	for i := len(rows) - 1; i > 0; i-- {
@@ -265,9 +289,40 @@ func (h *rulesHolder) stated(to netip.Prefix) []RuleRow {
 	return out
 }
 
+// parts makes a row for each range, and says of each which one it lies in (-1 is none), and what in it is not meant: the ranges in
+// it, and what stands apart, of which single addresses are counted.
+func parts(pieces, apart []netip.Prefix) (rows []RuleRow, above []int, except []netfilter.Ranges) {
+	isPiece := make(map[netip.Prefix]bool)
+	for _, p := range pieces {
+		isPiece[p] = true
+	}
+	all := slices.Concat(pieces, slices.DeleteFunc(slices.Clone(apart), func(p netip.Prefix) bool { return isPiece[p] }))
+	slices.SortFunc(all, netip.Prefix.Compare) // a range stands before those in it
+	var open []int
+	for _, p := range slices.Compact(all) {
+		for len(open) > 0 && !rows[open[len(open)-1]].To.Contains(p.Addr()) {
+			open = open[:len(open)-1]
+		}
+		up := -1
+		if len(open) > 0 {
+			up = open[len(open)-1]
+			except[up][p] = true
+		}
+		if !isPiece[p] {
+			if up >= 0 && p.IsSingleIP() {
+				rows[up].Services++
+			}
+			continue
+		}
+		open = append(open, len(rows))
+		rows, above, except = append(rows, RuleRow{To: p}), append(above, up), append(except, netfilter.Ranges{})
+	}
+	return rows, above, except
+}
+
 // bounds are the ranges within another one that configuration and rules tell apart: those of the configuration first, then the
-// node's own addresses, then those that the rules name, wide ones first.
-func (h *rulesHolder) bounds(to netip.Prefix) []netip.Prefix {
+// node's own addresses, then those that the rules name, wide ones first. alone are addresses that rules name by themselves.
+func (h *rulesHolder) bounds(to netip.Prefix) (out, alone []netip.Prefix) {
 	var all []netip.Prefix
 	for _, in := range []*cluster.Intent{h.intent, h.q.Next} {
 		if in != nil {
@@ -279,31 +334,37 @@ func (h *rulesHolder) bounds(to netip.Prefix) []netip.Prefix {
 	for _, a := range h.res.Facts.LocalAddrs() {
 		all = append(all, netip.PrefixFrom(a, a.BitLen()))
 	}
-	named := h.rules.Destinations()
+	named, alone := h.rules.Destinations()
 	slices.SortStableFunc(named, func(a, b netip.Prefix) int { return cmp.Compare(a.Bits(), b.Bits()) })
 	all = append(all, named...)
 	seen := make(map[netip.Prefix]bool)
-	return slices.DeleteFunc(all, func(p netip.Prefix) bool {
+	outside := func(p netip.Prefix) bool {
 		out := seen[p] || p.Addr().Is4() != to.Addr().Is4() || p.Bits() <= to.Bits() || !to.Contains(p.Addr()) || netfilter.Loopback(p.Addr().Is4()).Contains(p.Addr())
 		seen[p] = true
 		return out
-	})
+	}
+	return slices.DeleteFunc(all, outside), slices.DeleteFunc(slices.Clone(alone), outside)
 }
 
-// filledBy tells whether ranges, sorted and apart, are all of the one around them.
-func filledBy(p netip.Prefix, in []netip.Prefix) bool {
-	switch {
-	case len(in) == 0:
-		return false
-	case in[0].Bits() <= p.Bits():
-		return true
+// filledBy tells whether ranges are all of the one around them.
+func filledBy(p netip.Prefix, in netfilter.Ranges) bool {
+	sorted := slices.SortedFunc(maps.Keys(in), netip.Prefix.Compare)
+	var whole func(p netip.Prefix, in []netip.Prefix) bool
+	whole = func(p netip.Prefix, in []netip.Prefix) bool {
+		switch {
+		case len(in) == 0:
+			return false
+		case in[0].Bits() <= p.Bits():
+			return true
+		}
+		low, high := halves(p)
+		at := slices.IndexFunc(in, func(q netip.Prefix) bool { return !low.Contains(q.Addr()) })
+		if at < 0 {
+			at = len(in)
+		}
+		return whole(low, in[:at]) && whole(high, in[at:])
 	}
-	low, high := halves(p)
-	at := slices.IndexFunc(in, func(q netip.Prefix) bool { return !low.Contains(q.Addr()) })
-	if at < 0 {
-		at = len(in)
-	}
-	return filledBy(low, in[:at]) && filledBy(high, in[at:])
+	return whole(p, sorted)
 }
 
 func halves(p netip.Prefix) (low, high netip.Prefix) {
@@ -333,6 +394,7 @@ func (r *RuleRow) alike(o *RuleRow) bool {
 func (r *RuleRow) absorb(o *RuleRow) {
 	r.Kept, r.NodeSNATed, r.Other = r.Kept+o.Kept, r.NodeSNATed+o.NodeSNATed, r.Other+o.Other
 	r.Older, r.Untold, r.Services = r.Older+o.Older, r.Untold+o.Untold, r.Services+o.Services
+	r.NotSent += o.NotSent
 	r.Requests = append(r.Requests, o.Requests...)
 	slices.Sort(r.Requests)
 }
@@ -370,6 +432,8 @@ func (r *RuleRow) take(i int, q *Request) {
 		r.NodeSNATed++
 	case q.Source == OtherSNATed:
 		r.Other++
+	case q.Source == NotSent:
+		r.NotSent++
 	default:
 		r.Untold++
 	}
@@ -393,25 +457,23 @@ func (res *Result) leftBy(r *Request) []string {
 }
 
 // ask asks configuration and rules for a row. from empty is any Pod; except is what of the row's range stands elsewhere.
-func (h *rulesHolder) ask(row *RuleRow, from []netip.Prefix, out string, except []netip.Prefix) {
+func (h *rulesHolder) ask(row *RuleRow, from []netip.Prefix, out string, except netfilter.Ranges) {
 	facts := h.res.Facts
 	local := facts.LocalAddrs()
 	v4 := row.To.Addr().Is4()
+	from = slices.DeleteFunc(slices.Clone(from), func(p netip.Prefix) bool { return p.Addr().Is4() != v4 })
 	row.From = "any Pod"
 	switch {
-	case len(from) == 1 && from[0].IsSingleIP():
-		row.From = from[0].Addr().String()
 	case len(from) == 1:
-		row.From = from[0].String()
+		row.From = shortRange(from[0])
 	case len(from) > 1 && len(h.q.From) == 0:
 		row.From = plural(uint64(len(from)), "Pod")
 	case len(from) > 1:
 		row.From = plural(uint64(len(from)), "source")
 	}
 	if len(from) == 0 {
-		from = facts.PodPrefixes()
+		from = slices.DeleteFunc(facts.PodPrefixes(), func(p netip.Prefix) bool { return p.Addr().Is4() != v4 })
 	}
-	from = slices.DeleteFunc(slices.Clone(from), func(p netip.Prefix) bool { return p.Addr().Is4() != v4 })
 	row.HasIntent, row.HasNew, row.HasKernel = h.intent != nil, h.q.Next != nil, h.rules != nil
 	for _, c := range []struct {
 		intent *cluster.Intent
@@ -431,26 +493,53 @@ func (h *rulesHolder) ask(row *RuleRow, from []netip.Prefix, out string, except 
 		return
 	}
 	p := netfilter.Packet{Dst: row.To, Except: except, Proto: row.Proto, SrcPort: -1, DstPort: row.Port, Out: out, Local: local}
+	row.Kernel = askRules(h.rules, p, from)
+	if h.intent != nil && h.intent.Setup.Agent == cluster.AgentCilium && row.Kernel.Answer == netfilter.Kept {
+		row.Kernel = netfilter.Verdict{
+			Place: row.Kernel.Place, Why: "no rule translates, but Cilium's agent does so in eBPF, which no rule shows", Settle: "cilium-dbg bpf ipmasq list in the cilium-agent Pod of the node",
+		}
+	}
+	if !row.HasNew || h.q.Next.Setup.Chain == "" || row.New.Answer == netfilter.Undetermined {
+		return
+	}
+	if h.next == nil {
+		row.New = netfilter.Verdict{Why: "the node has the chains IP-MASQ and IP-MASQ-AGENT, and which of them this agent makes is not known", Settle: "--agent or --agent-manifest"}
+		return
+	}
+	// The configuration is what the agent's own chain does: other rules stay, and may decide first.
+	switch v := askRules(h.next, p, from); v.Answer {
+	case row.New.Answer:
+	case netfilter.Undetermined:
+		v.Why = placeWords(v.Place, v.Why)
+		row.New = v
+	case netfilter.Kept, netfilter.Masqueraded:
+		v.Why = "by a rule that is not the agent's, " + placeWords(v.Place, v.Why) + "; by the configuration alone it would be " + row.New.Answer.String()
+		row.New = v
+	}
+}
+
+// askRules asks rules for packets from some sources; none is any source.
+func askRules(rules *netfilter.Ruleset, p netfilter.Packet, from []netip.Prefix) netfilter.Verdict {
 	if len(from) == 1 {
 		p.Src = from[0]
 	}
-	row.Kernel = h.rules.Ask(p)
-	if len(from) < 2 || row.Kernel.Answer != netfilter.Undetermined {
-		return // the same for all sources
+	all := rules.Ask(p)
+	if len(from) < 2 || all.Answer != netfilter.Undetermined {
+		return all // the same for all sources
 	}
 	for i, src := range from {
 		p.Src = src
-		v := h.rules.Ask(p)
+		v := rules.Ask(p)
 		switch {
 		case i == 0:
-			row.Kernel = v
-		case v.Answer != row.Kernel.Answer:
-			row.Kernel = netfilter.Verdict{
-				Place: v.Place, Why: fmt.Sprintf("it depends on the source: %s is %s, %s is %s", shortRange(from[0]), row.Kernel.Answer, shortRange(src), v.Answer), Settle: "--from ADDRESS",
+			all = v
+		case v.Answer != all.Answer:
+			return netfilter.Verdict{
+				Place: v.Place, Why: fmt.Sprintf("it depends on the source: %s is %s, %s is %s", shortRange(from[0]), all.Answer, shortRange(src), v.Answer), Settle: "--from ADDRESS",
 			}
-			return
 		}
 	}
+	return all
 }
 
 // shortRange is a range, or the one address of it.
@@ -474,6 +563,8 @@ func (r *RuleRow) compare() {
 	asked := len(known) > 0
 	add(true, r.Wire())
 	switch n := known[netfilter.Kept] + known[netfilter.Masqueraded]; {
+	case r.Kernel.Dropped && r.NotSent > 0 && r.Seen() == 0:
+		r.Agree = Met
 	case len(known) == 2, r.Mixed() && asked:
 		r.Agree = NotMet
 	case n >= 2:
@@ -490,8 +581,18 @@ func (r *RuleRow) Untellable() bool {
 		return false
 	}
 	const unknown = netfilter.Undetermined
-	return r.HasIntent && r.Intent.Answer == unknown || r.HasKernel && r.Kernel.Answer == unknown || r.HasNew && r.New.Answer == unknown ||
-		len(r.Requests) > 0 && r.Wire() == unknown
+	return r.HasIntent && r.Intent.Answer == unknown || r.HasKernel && r.Kernel.Answer == unknown && !r.Kernel.Dropped ||
+		r.HasNew && (r.New.Answer == unknown || r.Now() == unknown) || r.Older+r.Untold > 0 && r.Wire() == unknown
+}
+
+// Now is what is done at present, by the best of what is known: the packets, the rules, the configuration.
+func (r *RuleRow) Now() netfilter.Answer {
+	for _, a := range []netfilter.Answer{r.Wire(), r.Kernel.Answer, r.Intent.Answer} {
+		if a != netfilter.Undetermined {
+			return a
+		}
+	}
+	return netfilter.Undetermined
 }
 
 // ruleFindings are what does not agree, one finding for each kind of disagreement and its cause.
@@ -592,6 +693,13 @@ func (g *ruleGroups) row(r *RuleRow) {
 			Reading: []string{"the agent has not applied this configuration on this node: it does not run there, refuses the configuration, reads another key or ConfigMap, or has not come to it yet; or the rules were read before the change, or on another node"},
 			Next:    []string{"is the agent's Pod on this node and ready?", commandAgentPods, "does it take the configuration?", commandAgentLog, waitForAgent},
 		}
+		if in := g.res.Facts.Intent(); in.Setup.NoDefaultSNAT {
+			f = Finding{
+				Code: codeConfigNotApplied, Title: "The node translates, although the cluster was made with --disable-default-snat.",
+				Reading: []string{"the flag counts only where no agent runs: one does, or a rule of another kind translates; or the cluster was not made with it"},
+				Next:    []string{"which DaemonSets are there, and what does the cluster say?", "  kubectl -n kube-system get daemonsets", "  gcloud container clusters describe CLUSTER --format='value(networkConfig.defaultSnatStatus)'"},
+			}
+		}
 		if chain := r.Kernel.Place.Chain; g.isOther(r.Kernel.Place) {
 			f = Finding{
 				Code: codeOtherRule, Title: fmt.Sprintf("Chain %s decides, and not the agent's alone.", plainName(chain)),
@@ -652,7 +760,7 @@ func (g *ruleGroups) isOther(p netfilter.Place) bool {
 		return false
 	}
 	own := []string{in.Setup.Chain}
-	if !in.Setup.Stated { // which of them it is hangs on how the agent is run
+	if in.Setup.Guessed { // which of them it is hangs on how the agent is run
 		own = []string{"IP-MASQ", "IP-MASQ-AGENT"}
 	}
 	there := 0

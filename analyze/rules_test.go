@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/analyze/cluster/netfilter"
 	"github.com/srcproof/srcproof/capture/wire"
 )
@@ -287,6 +288,97 @@ func TestRulesByPort(t *testing.T) {
 		q.Proto, q.Port = c.proto, c.port
 		res := runOf(t, ruled(t, "", byPort), Options{Rules: &q}, captureOf(t, inOrder(neighbours(), kept(podEnds).carry(tries(podEnds, 1, 2, 4)...))))
 		checkRuleRows(t, res.Rules, c.want)
+	}
+}
+
+// What is planned changes the agent's own chain: other rules stay, and may decide first.
+func TestRulesPlanned(t *testing.T) {
+	agents := agentRules("IP-MASQ-AGENT", "10.0.0.0/8")
+	behind := func(rule string) string {
+		return strings.Replace(agents, "-A POSTROUTING", rule+"\n-A POSTROUTING", 1)
+	}
+	for _, c := range []struct {
+		name, rules, next string
+		agent             cluster.MasqAgent
+		want              netfilter.Answer
+		says              string
+	}{
+		{"the agent's chain decides", agents, "nonMasqueradeCIDRs: [10.0.0.0/8, 192.0.2.0/24]", cluster.AgentGuess, netfilter.Kept, "nonMasqueradeCIDRs[1]"},
+		{"a rule by hand keeps", behind("-A POSTROUTING -d 192.0.2.0/24 -j ACCEPT"), "nonMasqueradeCIDRs: [10.0.0.0/8]", cluster.AgentGuess, netfilter.Kept, "by the configuration alone it would be masqueraded"},
+		{"a rule by hand translates", behind("-A POSTROUTING -d 192.0.2.0/24 -j MASQUERADE"), "nonMasqueradeCIDRs: [192.0.2.0/24]", cluster.AgentGuess, netfilter.Masqueraded, "by the configuration alone it would be kept"},
+		{"two chains, and the agent is not known", agents + agentRules("IP-MASQ", "192.0.2.0/24"), "nonMasqueradeCIDRs: [192.0.2.0/24]", cluster.AgentGuess, netfilter.Undetermined, "which of them this agent makes is not known"},
+		{"two chains, of which this agent's is one", agents + agentRules("IP-MASQ", "192.0.2.0/24"), "nonMasqueradeCIDRs: [192.0.2.0/24]", cluster.AgentUpstream, netfilter.Kept, "nonMasqueradeCIDRs[0]"},
+		{"and the other one translates", agents + agentRules("IP-MASQ", "192.0.2.0/24"), "nonMasqueradeCIDRs: [192.0.2.0/24]", cluster.AgentGKE, netfilter.Masqueraded, "chain IP-MASQ-AGENT"},
+		{"the chain is not there yet", "*nat\n:POSTROUTING ACCEPT\nCOMMIT\n", "nonMasqueradeCIDRs: [10.0.0.0/8]", cluster.AgentUpstream, netfilter.Masqueraded, "not in "},
+		{"a set is in the way", behind("-A POSTROUTING -m set --match-set x dst -j ACCEPT"), "nonMasqueradeCIDRs: [10.0.0.0/8]", cluster.AgentGuess, netfilter.Undetermined, "--match-set x dst"},
+		{"no rules are given", "", "nonMasqueradeCIDRs: [192.0.2.0/24]", cluster.AgentGuess, netfilter.Kept, "nonMasqueradeCIDRs[0]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := cluster.Input{Agent: c.agent}
+			if c.rules != "" {
+				in.Rules = []cluster.RulesText{{Flag: "--iptables", Name: "s", Text: []byte(strings.ReplaceAll(c.rules, "COMMIT\n*nat\n", ""))}}
+			}
+			facts, err := cluster.New(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := ask(server)
+			if q.Next, err = facts.Plan([]byte(c.next+"\nmasqLinkLocal: true\n"), "new.yaml"); err != nil {
+				t.Fatal(err)
+			}
+			if v := HoldRules(facts, q).Rules[0].New; v.Answer != c.want || !strings.Contains(v.Why, c.says) {
+				t.Errorf("%s (%s), want %s (%s)", v.Answer, v.Why, c.want, c.says)
+			}
+		})
+	}
+}
+
+// Where something translates that no rule shows, rules that keep say nothing.
+func TestRulesBesideWhichOthersTranslate(t *testing.T) {
+	for _, c := range []struct {
+		rules string
+		agent cluster.MasqAgent
+		want  netfilter.Answer
+	}{
+		{"*nat\n:POSTROUTING ACCEPT\n:CILIUM_POST_nat - [0:0]\n-A POSTROUTING -j CILIUM_POST_nat\nCOMMIT\n", cluster.AgentGuess, netfilter.Undetermined},
+		{"*nat\n:POSTROUTING ACCEPT\n:OVN-KUBE-EGRESS-SVC - [0:0]\n-A POSTROUTING -j OVN-KUBE-EGRESS-SVC\nCOMMIT\n", cluster.AgentGuess, netfilter.Undetermined},
+		{agentRules("IP-MASQ", "192.0.2.0/24"), cluster.AgentCilium, netfilter.Undetermined},
+		{agentRules("IP-MASQ", "192.0.2.0/24"), cluster.AgentGKE, netfilter.Kept},
+	} {
+		facts, err := cluster.New(cluster.Input{Agent: c.agent, Rules: []cluster.RulesText{{Flag: "--iptables", Name: "s", Text: []byte(c.rules)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := HoldRules(facts, ask(server)).Rules[0]
+		if r.Kernel.Answer != c.want || c.want == netfilter.Undetermined && r.Kernel.Settle == "" || c.want == netfilter.Kept && !strings.Contains(strings.Join(r.Kernel.Assumed, ""), "no other rules of the node translate") {
+			t.Errorf("%s: %+v", c.rules, r.Kernel)
+		}
+	}
+}
+
+// A request that the rules drop, and that never left, is no contradiction, and nothing that is not known.
+func TestRulesOfDropped(t *testing.T) {
+	drop := "*filter\n:FORWARD ACCEPT [0:0]\n-A FORWARD -d 192.0.2.0/24 -j DROP\nCOMMIT\n" + agentRules("IP-MASQ", "10.0.0.0/8")
+	res := runOf(t, ruled(t, "", drop), Options{}, captureOf(t, inOrder(neighbours(), seenAt(tries(podEnds, 1, 2, 4), in("veth1")))))
+	var row *RuleRow
+	for i := range res.Rules {
+		if res.Rules[i].To.Contains(netip.MustParseAddr(server)) {
+			row = &res.Rules[i]
+		}
+	}
+	if row == nil || !row.Kernel.Dropped || row.NotSent != 1 || row.Agree != Met || row.Untellable() {
+		t.Errorf("%+v", row)
+	}
+}
+
+// Which agent reads a configuration, the chain that the node has tells where no flag does.
+func TestRulesTellTheAgent(t *testing.T) {
+	reserved := agentRules("IP-MASQ", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16")
+	for rules, want := range map[string]string{reserved: "gke", strings.ReplaceAll(reserved, "IP-MASQ", "IP-MASQ-AGENT"): "upstream", "": "upstream"} {
+		in := ruled(t, "masqLinkLocal: false", rules).Intent()
+		if in.Setup.Agent.String() != want || !in.Setup.Guessed {
+			t.Errorf("agent %s, want %s: %+v", in.Setup.Agent, want, in.Setup)
+		}
 	}
 }
 

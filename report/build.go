@@ -62,7 +62,7 @@ func New(res *analyze.Result, tool Tool) *Record {
 	if next := res.Planned(); next != nil {
 		r.Facts.Planned = masqueradeOf(next)
 		for _, w := range next.Warnings {
-			r.Facts.Warnings = append(r.Facts.Warnings, Warning{Code: w.Code, Text: "planned: " + w.Text, Names: append([]string{}, w.Names...)})
+			r.Facts.Warnings = append(r.Facts.Warnings, Warning{Code: w.Code, Text: plannedPrefix + w.Text, Names: append([]string{}, w.Names...)})
 		}
 	}
 	return r

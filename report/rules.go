@@ -21,8 +21,10 @@ type Masquerade struct {
 	Agent    string   `json:"agent"`    // upstream, gke, azure, cilium
 	Chain    Maybe    `json:"chain"`    // where the agent puts its rules; absent if it makes none of iptables
 	Keep     []string `json:"keep"`     // ranges of destinations that keep the Pod's address, in the order of the rules
+	Guessed  bool     `json:"guessed"`  // the agent is a guess: no flag and no manifest says which it is
 	Rejected Maybe    `json:"rejected"` // why the agent refuses it; absent if it takes it
 	Meaning  []string `json:"meaning"`  // in sentences
+	Warnings []string `json:"warnings"` // where it may not mean what its author thinks
 }
 
 // Rule is one destination under configuration, installed rules and packets. Each of the three says kept, masqueraded, or
@@ -35,7 +37,7 @@ type Rule struct {
 	Port        *uint16    `json:"port"`
 	Intent      Maybe      `json:"intent"`
 	Kernel      Maybe      `json:"kernel"`
-	Wire        Maybe      `json:"wire"` // also mixed. Absent where no request was captured
+	Wire        Maybe      `json:"wire"` // also mixed, not-sent. Absent where no request was captured
 	New         Maybe      `json:"new"`  // by the configuration that is planned
 	Change      Maybe      `json:"change"`
 	Because     RuleReason `json:"because"`
@@ -44,7 +46,8 @@ type Rule struct {
 	Assumed     []string   `json:"assumed"`      // what the kernel's answer rests on beside the rules
 	Requests    RuleCounts `json:"requests"`
 	IDs         []string   `json:"request_ids"`
-	Services    uint64     `json:"services"` // addresses within the range that rules translate to others first
+	Services    uint64     `json:"services"` // addresses within the range that rules name by themselves, and which are not meant: Services
+	Dropped     bool       `json:"dropped"`  // by the rules the packet does not leave the node
 	Agree       string     `json:"agree"`    // yes, no, unknown
 }
 
@@ -72,15 +75,17 @@ type RuleCounts struct {
 	OtherSNATed uint64 `json:"other_snated"`
 	Older       uint64 `json:"older"`   // the connection may be older than the rules
 	Unknown     uint64 `json:"unknown"` // the captures do not show the source
+	NotSent     uint64 `json:"not_sent"`
 }
 
 func (c *RuleCounts) seen() uint64 { return c.PodSourced + c.NodeSNATed + c.OtherSNATed }
 
-// What a planned configuration changes (Rule.Change).
+// What a planned configuration changes (Rule.Change), and what stands before a warning of it.
 const (
-	changeNone = "none"
-	changeNode = "pod-to-node"
-	changePod  = "node-to-pod"
+	plannedPrefix = "planned: "
+	changeNone    = "none"
+	changeNode    = "pod-to-node"
+	changePod     = "node-to-pod"
 )
 
 func masqueradeOf(in *cluster.Intent) *Masquerade {
@@ -89,10 +94,13 @@ func masqueradeOf(in *cluster.Intent) *Masquerade {
 	}
 	m := &Masquerade{
 		Read: in.From, Agent: in.Setup.Agent.String(), Chain: Maybe(in.Setup.Chain), Rejected: Maybe(in.Rejected),
-		Keep: []string{}, Meaning: append([]string{}, in.Words...),
+		Guessed: in.Setup.Guessed, Keep: []string{}, Meaning: append([]string{}, in.Words...), Warnings: []string{},
 	}
 	for _, k := range in.Keep {
 		m.Keep = append(m.Keep, k.Range.String())
+	}
+	for _, w := range in.Warnings {
+		m.Warnings = append(m.Warnings, w.Text)
 	}
 	return m
 }
@@ -107,7 +115,7 @@ func (b *builder) rules(r *Record) {
 		out := &r.Rules[i]
 		*out = Rule{
 			Client: in.From, Destination: in.To.String(), Rest: in.Rest, Assumed: append([]string{}, in.Kernel.Assumed...),
-			Requests: RuleCounts{uint64(in.Kept), uint64(in.NodeSNATed), uint64(in.Other), uint64(in.Older), uint64(in.Untold)},
+			Requests: RuleCounts{uint64(in.Kept), uint64(in.NodeSNATed), uint64(in.Other), uint64(in.Older), uint64(in.Untold), uint64(in.NotSent)},
 			IDs:      make([]string, 0, len(in.Requests)), Services: uint64(in.Services),
 			Agree: map[analyze.State]string{analyze.Met: "yes", analyze.NotMet: "no", analyze.Inconclusive: "unknown"}[in.Agree],
 		}
@@ -123,36 +131,28 @@ func (b *builder) rules(r *Record) {
 		for _, n := range in.Requests {
 			out.IDs = append(out.IDs, r.Requests[n].ID)
 		}
-		now := netfilter.Undetermined
 		if in.HasIntent {
 			out.Intent, out.Because.OfIntent = Maybe(in.Intent.Answer.String()), Maybe(in.Intent.Why)
-			now = in.Intent.Answer
 		}
 		if in.HasKernel {
 			out.Kernel, out.Because.OfKernel, out.Settle = Maybe(in.Kernel.Answer.String()), Maybe(in.Kernel.Why), Maybe(in.Kernel.Settle)
 			out.KernelPlace = placeOf(&in.Kernel.Place)
-			now = orElse(in.Kernel.Answer, now)
+			out.Dropped = in.Kernel.Dropped
 		}
 		if len(in.Requests) > 0 {
 			out.Wire = Maybe(in.Wire().String())
-			if in.Mixed() {
+			switch {
+			case in.Mixed():
 				out.Wire = "mixed"
+			case in.NotSent > 0 && in.NotSent == len(in.Requests):
+				out.Wire = "not-sent"
 			}
-			now = orElse(in.Wire(), now)
 		}
 		if in.HasNew {
 			out.New, out.Because.OfNew = Maybe(in.New.Answer.String()), Maybe(in.New.Why)
-			out.Change = changeOf(now, in.New.Answer)
+			out.Change = changeOf(in.Now(), in.New.Answer)
 		}
 	}
-}
-
-// orElse is the first of two answers that is one.
-func orElse(a, b netfilter.Answer) netfilter.Answer {
-	if a == netfilter.Undetermined {
-		return b
-	}
-	return a
 }
 
 func changeOf(now, next netfilter.Answer) Maybe {
@@ -187,8 +187,13 @@ func WriteRulesText(w io.Writer, rec *Record, opt TextOptions) error {
 	}
 	p.masquerade("configuration", rec.Facts.Masquerade)
 	p.masquerade("planned", rec.Facts.Planned)
-	for i := range rec.Facts.Warnings {
-		p.labelled("facts", []string{rec.Facts.Warnings[i].Text})
+	for _, w := range rec.Facts.Warnings {
+		told := func(m *Masquerade) bool {
+			return m != nil && slices.Contains(m.Warnings, strings.TrimPrefix(w.Text, plannedPrefix))
+		}
+		if !told(rec.Facts.Masquerade) && !told(rec.Facts.Planned) {
+			p.labelled("facts", []string{w.Text})
+		}
 	}
 	if len(rec.Rules) > 0 {
 		p.blank()
@@ -196,8 +201,7 @@ func WriteRulesText(w io.Writer, rec *Record, opt TextOptions) error {
 		p.changes(rec)
 	} else if len(rec.Captures) > 0 {
 		p.blank()
-		p.paragraph(0, "No request of a Pod to another host is in the captures.", p.strong)
-		p.labelled("next", []string{"--to ADDRESS asks for a destination without a request; --pod-cidr or --cluster says what the Pods' addresses are"})
+		p.nothingAsked(rec)
 	}
 	// What else the packets show is told by analyze.
 	about := slices.DeleteFunc(slices.Clone(rec.Findings), func(f Finding) bool { return !analyze.IsAboutRules(f.Code) })
@@ -234,6 +238,23 @@ func addressOf(r *Rule) string {
 	return r.Destination
 }
 
+// nothingAsked says why the captures give no row.
+func (p *page) nothingAsked(rec *Record) {
+	pods := uint64(0)
+	for i := range rec.Requests {
+		if r := &rec.Requests[i]; r.Client.Role == "pod" && r.Direction != "local" {
+			pods++
+		}
+	}
+	if pods > 0 {
+		p.paragraph(0, "None of the "+count(pods, "captured request")+" of Pods is from where, or to what, was asked for.", p.strong)
+		p.labelled("next", []string{"look at --from, --proto, --dport and --request; --to ADDRESS asks for a destination without a request"})
+		return
+	}
+	p.paragraph(0, "No request of a Pod to another host is in the captures.", p.strong)
+	p.labelled("next", []string{"--to ADDRESS asks for a destination without a request; --pod-cidr or --cluster says what the Pods' addresses are"})
+}
+
 // masquerade says what a configuration means.
 func (p *page) masquerade(label string, m *Masquerade) {
 	if m == nil {
@@ -241,6 +262,9 @@ func (p *page) masquerade(label string, m *Masquerade) {
 	}
 	name := p.strong.Sprint(label)
 	text := Escape(m.Read) + ", as the agent " + word(m.Agent) + " reads it"
+	if m.Guessed {
+		text += " (a guess: --agent tells)"
+	}
 	for i, line := range wrap(text, p.width-columns(label)-2, p.width-2) {
 		if i == 0 {
 			p.put(name + "  " + line)
@@ -249,6 +273,7 @@ func (p *page) masquerade(label string, m *Masquerade) {
 		}
 	}
 	p.labelled("means", m.Meaning)
+	p.labelled("but", m.Warnings)
 }
 
 // ruleRows writes the table, and below each row what its answers follow from.
@@ -308,7 +333,11 @@ func (p *page) ruleRows(rec *Record) {
 			}
 		}
 		add(withIntent, intentWord(r.Intent, rec.Facts.Masquerade))
-		add(withKernel, answerWord(r.Kernel))
+		kernel := answerWord(r.Kernel)
+		if r.Dropped {
+			kernel = "dropped"
+		}
+		add(withKernel, kernel)
 		add(withWire, wireWord(r))
 		add(several > 1, agreeWord(r))
 		style := p.good
@@ -410,8 +439,8 @@ func wireWord(r *Rule) string {
 	switch {
 	case r.Wire == "":
 		return "-"
-	case r.Wire == "mixed":
-		return "mixed"
+	case r.Wire == "mixed", r.Wire == "not-sent":
+		return string(r.Wire)
 	case c.PodSourced > 0:
 		return "pod-sourced"
 	case c.NodeSNATed > 0:
@@ -448,11 +477,14 @@ func rulesFiles(rec *Record) (n int) {
 	return n
 }
 
-// commonAssumptions are those that every row rests on.
+// commonAssumptions are those that more than one row rests on, or the only one.
 func commonAssumptions(rules []Rule) (out []string) {
-	for _, s := range rules[0].Assumed {
-		if !slices.ContainsFunc(rules, func(r Rule) bool { return !slices.Contains(r.Assumed, s) }) {
-			out = append(out, s)
+	rows := make(map[string]int)
+	for i := range rules {
+		for _, s := range rules[i].Assumed {
+			if rows[s]++; rows[s] == min(2, len(rules)) {
+				out = append(out, s)
+			}
 		}
 	}
 	return out
@@ -507,7 +539,7 @@ func (p *page) ruleReasons(r *Rule, t *ruleTable) {
 		line("planned", string(r.Because.OfNew))
 	}
 	if r.Services > 0 {
-		line("but", count(r.Services, "address")+" in it "+isAre(r.Services)+" translated to others first (Services): ask for what is behind them")
+		line("but", count(r.Services, "address")+" in it "+isAre(r.Services)+" not meant: rules name them by themselves, as they do Services (--to ADDRESS)")
 	}
 }
 
@@ -556,6 +588,7 @@ func wireReason(r *Rule) string {
 	add(c.PodSourced, "%s left with the Pod's address")
 	add(c.NodeSNATed, "%s left with the node's address")
 	add(c.OtherSNATed, "%s left with another address")
+	add(c.NotSent, "%s never left the node")
 	add(c.Older, "%s not counted: the connection may be older than the rules")
 	add(c.Unknown, "%s of which the captures do not show what left the node")
 	return strings.Join(parts, "; ")
@@ -597,6 +630,8 @@ func (p *page) changes(rec *Record) {
 	p.blank()
 	p.paragraph(0, title+".", p.strong)
 	switch {
+	case untold > 0 && rec.Facts.Masquerade == nil && len(rec.Captures) == 0 && !slices.ContainsFunc(rec.Rules, func(r Rule) bool { return r.Kernel != "" }):
+		p.labelled("next", []string{"say what is there now: --masq-config for the configuration in force, --iptables for the node's rules, or --capture"})
 	case rec.Facts.Planned.Rejected != "":
 		p.labelled("but", []string{"the agent refuses the planned configuration: " + string(rec.Facts.Planned.Rejected)})
 	case node+pod > 0:

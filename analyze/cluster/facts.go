@@ -166,8 +166,8 @@ func New(in Input) (*Facts, error) {
 	errFlags := b.flags(in)
 	errCluster := b.cluster(in)
 	errLinks := b.linkFile(in)
-	intent, setup, errIntent := b.masquerade(in)
 	rules, errRules := b.rules(in)
+	intent, setup, errIntent := b.masquerade(in, rules)
 	if err := errors.Join(errFlags, errCluster, errLinks, errIntent, errRules); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,7 @@ type MasqSetup struct {
 	DataKey        string // the key of the ConfigMap's data that the agent gets to read; "" is not known
 	ConfigMap      string // name of the ConfigMap; "" is not known
 	Stated         bool   // a manifest says it
+	Guessed        bool   // nothing says which agent it is
 	NoDefaultSNAT  bool   // the cluster was made with --disable-default-snat, which counts only where no agent runs
 }
 
@@ -73,6 +74,7 @@ type Intent struct {
 	Words    []string    // what the configuration means, in sentences
 	Warnings []Warning   // where it may not mean what its author thinks
 	policy   bool        // of EgressNATPolicy objects
+	defaults bool        // no list was given: the agent's own is in force
 }
 
 // linkLocal4 and linkLocal6 are what agents keep unless told otherwise.
@@ -109,7 +111,7 @@ func setupOf(a MasqAgent) MasqSetup {
 }
 
 // Ask answers for a destination, and says what decides. except are ranges in it that are not meant, local the node's own addresses.
-func (in *Intent) Ask(dst netip.Prefix, except []netip.Prefix, local []netip.Addr) (answer netfilter.Answer, because string) {
+func (in *Intent) Ask(dst netip.Prefix, except netfilter.Ranges, local []netip.Addr) (answer netfilter.Answer, because string) {
 	if in.Rejected != "" {
 		return netfilter.Undetermined, "the agent refuses this configuration, and the rules that it made before stay: " + in.Rejected
 	}
@@ -127,7 +129,7 @@ func (in *Intent) Ask(dst netip.Prefix, except []netip.Prefix, local []netip.Add
 		case k.Range.Bits() <= dst.Bits():
 			return netfilter.Kept, k.Range.String() + ", " + k.Why
 		default:
-			if !slices.ContainsFunc(except, func(e netip.Prefix) bool { return e.Bits() <= k.Range.Bits() && e.Overlaps(k.Range) }) {
+			if !except.Hold(k.Range, dst.Bits()) {
 				partly = cmp.Or(partly, k.Range.String()+", "+k.Why)
 			}
 		}
@@ -187,12 +189,51 @@ func ReadMasqConfig(text []byte, setup MasqSetup) (*Intent, error) {
 	case len(objects) > 0:
 		return nil, fmt.Errorf("it holds %s, and neither a ConfigMap nor an EgressNATPolicy", plain(objects[0].Kind))
 	}
+	if len(bytes.TrimSpace(bare)) == 0 {
+		return nil, errors.New("it is empty: did kubectl print an error? (What the agent does without a configuration: --agent upstream or gke alone)")
+	}
+	if !looksLikeConfig(bare) {
+		return nil, errors.New("it is no configuration of ip-masq-agent: no key of it is nonMasqueradeCIDRs or another that the agent reads")
+	}
 	if setup.Agent == AgentGuess {
 		setup = setupOf(AgentUpstream)
+		setup.Guessed = true
 	}
 	in := &Intent{Setup: setup, From: "the bare file"}
 	in.readFiles([]configFile{{"", bare}})
 	return in, nil
+}
+
+// masqKeys are the keys that agents read.
+var masqKeys = []string{"nonMasqueradeCIDRs", "cidrLimit", "masqLinkLocal", "masqLinkLocalIPv6", "resyncInterval"}
+
+// looksLikeConfig tells whether a file has a key that an agent reads, or one that is meant to be such.
+func looksLikeConfig(text []byte) bool {
+	j, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return bytes.Contains(bytes.ToLower(text), []byte("masq")) // the agent refuses it
+	}
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(j, &keys) != nil {
+		return false
+	}
+	for k := range keys {
+		if slices.ContainsFunc(masqKeys, func(s string) bool { return strings.EqualFold(s, k) }) || nearest(k, masqKeys) != "" {
+			return true
+		}
+	}
+	return len(keys) == 0
+}
+
+// readFor is ReadMasqConfig; where nothing says which agent reads the configuration, the chain that the node has tells.
+func readFor(text []byte, setup MasqSetup, rules *netfilter.Ruleset) (*Intent, error) {
+	in, err := ReadMasqConfig(text, setup)
+	if err == nil && in.Setup.Guessed && rules.HasChain("IP-MASQ") && !rules.HasChain("IP-MASQ-AGENT") {
+		setup = setupOf(AgentGKE)
+		setup.Guessed = true
+		return ReadMasqConfig(text, setup)
+	}
+	return in, err
 }
 
 // DefaultIntent is what an agent does without a configuration, or the node itself without an agent.
@@ -216,6 +257,7 @@ type configObject struct {
 	Kind     string                           `json:"kind"`
 	Metadata struct{ Name, Namespace string } `json:"metadata"`
 	Data     map[string]json.RawMessage       `json:"data"`
+	Binary   map[string][]byte                `json:"binaryData"`
 	Items    []json.RawMessage                `json:"items"`
 	Spec     struct {
 		Action       string `json:"action"`
@@ -227,7 +269,7 @@ type configObject struct {
 
 func (o *configObject) name() string {
 	if o.Metadata.Name == "" {
-		return o.Kind
+		return cmp.Or(o.Kind, "a fragment of a ConfigMap")
 	}
 	n := plain(o.Metadata.Name)
 	if o.Metadata.Namespace != "" {
@@ -248,11 +290,17 @@ func configObjects(text []byte) (objects []configObject, bare []byte, err error)
 		}
 		j, err := yaml.YAMLToJSON(doc)
 		if err != nil {
+			if bare == nil && bytes.Contains(bytes.ToLower(doc), []byte("nonmasquerade")) && !bytes.Contains(doc, []byte("kind:")) {
+				bare = doc // the agent refuses it
+				continue
+			}
 			return nil, nil, fmt.Errorf("neither YAML nor JSON: %w", err)
 		}
 		var o configObject
 		if json.Unmarshal(j, &o) != nil || o.Kind == "" && o.Data == nil {
-			bare = doc
+			if bare == nil { // of several documents the agent reads the first
+				bare = doc
+			}
 			continue
 		}
 		if len(o.Items) == 0 {
@@ -272,9 +320,6 @@ func configObjects(text []byte) (objects []configObject, bare []byte, err error)
 			}
 		}
 	}
-	if bare == nil && objects == nil {
-		bare = []byte{} // an empty file is one: the agent uses its defaults
-	}
 	return objects, bare, nil
 }
 
@@ -284,8 +329,16 @@ type configFile struct {
 	text []byte
 }
 
+func (f configFile) name() string {
+	if f.key == "" {
+		return "the file"
+	}
+	return plain(f.key)
+}
+
 // readConfigMaps finds the agent's ConfigMap, and in it what the agent gets to read.
 func readConfigMaps(all []configObject, setup MasqSetup) (*Intent, error) {
+	const how = "give what kubectl -n kube-system get configmap ip-masq-agent -o yaml prints"
 	var own []configObject
 	for _, o := range all {
 		if strings.Contains(o.Metadata.Name, "ip-masq") || len(all) == 1 {
@@ -293,7 +346,10 @@ func readConfigMaps(all []configObject, setup MasqSetup) (*Intent, error) {
 		}
 	}
 	if len(own) == 0 {
-		return nil, errors.New("none of its ConfigMaps is ip-masq-agent's (kubectl -n kube-system get configmap ip-masq-agent -o yaml)")
+		return nil, errors.New("none of its ConfigMaps is ip-masq-agent's: " + how)
+	}
+	if len(own) == 1 && own[0].Metadata.Name != "" && !strings.Contains(own[0].Metadata.Name, "masq") && !own[0].looksLikeConfig() {
+		return nil, fmt.Errorf("%s is not ip-masq-agent's: %s", own[0].name(), how)
 	}
 	if setup.Agent == AgentGuess {
 		guess := AgentUpstream
@@ -303,23 +359,30 @@ func readConfigMaps(all []configObject, setup MasqSetup) (*Intent, error) {
 			}
 		}
 		setup = setupOf(guess)
+		setup.Guessed = guess == AgentUpstream
+	}
+	if len(own) > 1 && setup.Agent != AgentAzure {
+		own = slices.DeleteFunc(own, func(o configObject) bool { return o.Metadata.Name != cmp.Or(setup.ConfigMap, "ip-masq-agent") })
+		if system := slices.DeleteFunc(slices.Clone(own), func(o configObject) bool { return o.Metadata.Namespace != "kube-system" }); len(system) > 0 {
+			own = system
+		}
+		if len(own) != 1 {
+			return nil, fmt.Errorf("it holds several ConfigMaps, and which of them the agent reads is not clear: %s", how)
+		}
 	}
 	in := &Intent{Setup: setup}
 	var files []configFile
 	var names []string
 	for _, o := range own {
 		names = append(names, o.name())
-		keys := make([]string, 0, len(o.Data))
-		for k := range o.Data {
-			keys = append(keys, k)
+		if n := o.Metadata.Name; setup.Stated && setup.Agent != AgentAzure && n != "" && setup.ConfigMap != "" && n != setup.ConfigMap {
+			in.warn("wrong-configmap", fmt.Sprintf("the DaemonSet mounts the ConfigMap %s and not %s: the agent does not read this one. What is taken here are its defaults", plain(setup.ConfigMap), plain(n)), n)
+			continue
 		}
-		slices.Sort(keys)
+		keys := o.keys()
 		var odd []string
 		for _, k := range keys {
-			var text string
-			if json.Unmarshal(o.Data[k], &text) != nil {
-				text = string(o.Data[k]) // in a fragment the file's YAML may not be a string yet
-			}
+			text := o.file(k)
 			switch {
 			case setup.Agent == AgentAzure && strings.HasPrefix(k, "ip-masq"), setup.Agent != AgentAzure && k == setup.DataKey:
 				files = append(files, configFile{k, []byte(text)})
@@ -337,11 +400,7 @@ func readConfigMaps(all []configObject, setup MasqSetup) (*Intent, error) {
 			in.warn("wrong-data-key", fmt.Sprintf("the data key is %s, and of the DaemonSet's volume %s becomes the file that the agent reads: it finds none, and uses its defaults", plainList(odd), cmp.Or(setup.DataKey, "none")), odd...)
 		case setup.Agent != AgentAzure && len(files) == 0 && len(odd) == 1 && setup.DataKey != "":
 			// What its author means is plain; what the agent gets to read hangs on how its DaemonSet maps keys to files.
-			var text string
-			if json.Unmarshal(o.Data[odd[0]], &text) != nil {
-				text = string(o.Data[odd[0]])
-			}
-			files = append(files, configFile{odd[0], []byte(text)})
+			files = append(files, configFile{odd[0], []byte(o.file(odd[0]))})
 			in.warn("wrong-data-key", fmt.Sprintf("the data key is %s and not %s, which the agent's usual DaemonSet gives it to read: with another key it finds no file, and uses its defaults without a word. What the list says is taken here as meant; --agent-manifest tells",
 				plain(odd[0]), plain(setup.DataKey)), odd[0])
 		default:
@@ -358,6 +417,37 @@ func readConfigMaps(all []configObject, setup MasqSetup) (*Intent, error) {
 	}
 	in.readFiles(files)
 	return in, nil
+}
+
+// keys are the names of the files that a ConfigMap becomes in a volume, sorted.
+func (o *configObject) keys() []string {
+	var keys []string
+	for k := range o.Data {
+		keys = append(keys, k)
+	}
+	for k := range o.Binary {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// file is the text of one of them.
+func (o *configObject) file(key string) string {
+	raw, ok := o.Data[key]
+	if !ok {
+		return string(o.Binary[key])
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw) // in a fragment the file's YAML may not be a string yet
+	}
+	return text
+}
+
+// looksLikeConfig tells whether one of its files does.
+func (o *configObject) looksLikeConfig() bool {
+	return slices.ContainsFunc(o.keys(), func(k string) bool { return looksLikeConfig([]byte(o.file(k))) })
 }
 
 // masqDuration is the agent's: a string, and nothing else.
@@ -384,6 +474,13 @@ type masqConfig struct {
 	ResyncInterval     masqDuration `json:"resyncInterval"`
 }
 
+// masqConfig3 is the file of agents that know three keys.
+type masqConfig3 struct {
+	NonMasqueradeCIDRs []string `json:"nonMasqueradeCIDRs"`
+	MasqLinkLocal      bool     `json:"masqLinkLocal"`
+	MasqLinkLocalIPv6  bool     `json:"masqLinkLocalIPv6"`
+}
+
 // readFiles reads the files that the agent finds, none of them being its defaults.
 func (in *Intent) readFiles(files []configFile) {
 	s := in.Setup
@@ -402,10 +499,13 @@ func (in *Intent) readFiles(files []configFile) {
 			one := masqConfig{CidrLimit: 64}
 			has := in.decode(f, &one)
 			given = given || has
+			if n := len(one.NonMasqueradeCIDRs); n > one.CidrLimit {
+				in.reject("%d ranges in %s, and the agent takes %d at most of one file", n, f.name(), one.CidrLimit)
+			}
 			for i, r := range one.NonMasqueradeCIDRs {
 				if !slices.Contains(c.NonMasqueradeCIDRs, r) {
 					c.NonMasqueradeCIDRs = append(c.NonMasqueradeCIDRs, r)
-					why = append(why, fmt.Sprintf("nonMasqueradeCIDRs[%d] of %s", i, cmp.Or(plain(f.key), "the file")))
+					why = append(why, fmt.Sprintf("nonMasqueradeCIDRs[%d] of %s", i, f.name()))
 				}
 			}
 			c.MasqLinkLocal = c.MasqLinkLocal || one.MasqLinkLocal
@@ -428,7 +528,7 @@ func (in *Intent) readFiles(files []configFile) {
 		}
 		in.list(files[0], &c, given, defaults)
 	}
-	if n := len(c.NonMasqueradeCIDRs); n > c.CidrLimit && s.Agent != AgentCilium {
+	if n := len(c.NonMasqueradeCIDRs); n > c.CidrLimit && s.Agent != AgentCilium && s.Agent != AgentAzure {
 		in.reject("%d ranges, and the agent takes %d at most (cidrLimit)", n, c.CidrLimit)
 	}
 	if !c.MasqLinkLocal {
@@ -441,9 +541,15 @@ func (in *Intent) readFiles(files []configFile) {
 		in.keep(r, why[i])
 	}
 	if in.Rejected != "" {
-		in.Words = append(in.Words, "The agent refuses this configuration: "+in.Rejected+". The rules that it made before stay as they are, and are not healed; on a new node it makes none.")
+		in.Keep = nil
+		what := "The rules that it made before stay as they are, and are not healed; on a new node it makes none."
+		if s.Agent == AgentAzure {
+			what = "It ends, and is started again and again; the rules that it made before stay as they are."
+		}
+		in.Words = append(in.Words, "The agent refuses this configuration: "+in.Rejected+". "+what)
 		return
 	}
+	in.defaults = !given && s.Agent != AgentCilium && s.Agent != AgentAzure
 	var all []string
 	for _, k := range in.Keep {
 		all = append(all, k.Range.String())
@@ -491,15 +597,23 @@ func (in *Intent) decode(f configFile, into *masqConfig) (hasList bool) {
 		in.reject("the file is not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 		return false
 	}
-	if err := json.Unmarshal(j, into); err != nil {
+	var target any = into
+	three := masqConfig3{into.NonMasqueradeCIDRs, into.MasqLinkLocal, into.MasqLinkLocalIPv6}
+	known := masqKeys
+	if in.Setup.Agent == AgentAzure || in.Setup.Agent == AgentCilium {
+		target, known = &three, []string{"nonMasqueradeCIDRs", "masqLinkLocal", "masqLinkLocalIPv6"}
+	}
+	if err := json.Unmarshal(j, target); err != nil {
 		in.reject("%s", jsonReason(err))
 		return false
+	}
+	if target == any(&three) {
+		into.NonMasqueradeCIDRs, into.MasqLinkLocal, into.MasqLinkLocalIPv6 = three.NonMasqueradeCIDRs, three.MasqLinkLocal, three.MasqLinkLocalIPv6
 	}
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(j, &keys) != nil {
 		return false
 	}
-	known := []string{"nonMasqueradeCIDRs", "cidrLimit", "masqLinkLocal", "masqLinkLocalIPv6", "resyncInterval"}
 	names := make([]string, 0, len(keys))
 	for k := range keys {
 		names = append(names, k)
@@ -627,7 +741,12 @@ func readPolicies(all []configObject) *Intent {
 			in.Keep = append(in.Keep, KeptRange{p.Masked(), why})
 		}
 	}
-	in.From = "EgressNATPolicy " + plainList(names)
+	in.From = "EgressNATPolicy " + strings.Join(names, ", ")
+	if in.Rejected != "" {
+		in.Keep = nil
+		in.Words = []string{"It is not valid: " + in.Rejected + "."}
+		return in
+	}
 	var ranges []string
 	for _, k := range in.Keep {
 		ranges = append(ranges, k.Range.String())
@@ -641,7 +760,7 @@ func readPolicies(all []configObject) *Intent {
 
 // Plan reads a configuration that may come in the place of the one in force, for the same agent. It errs as ReadMasqConfig does.
 func (f *Facts) Plan(text []byte, name string) (*Intent, error) {
-	in, err := ReadMasqConfig(text, f.setup)
+	in, err := readFor(text, f.setup, f.rules)
 	if err != nil {
 		return nil, err
 	}

@@ -74,8 +74,8 @@ func TestMasqConfig(t *testing.T) {
 		rejected string // in the reason
 		warns    []string
 	}{
-		{"an empty file", MasqSetup{}, "", asks{"10.1.1.1": kept, "100.64.1.1": masq, "169.254.1.1": kept, "fd00::1": kept}, "", []string{"no-list"}},
-		{"an empty file where all reserved ranges are kept", reserved, "", asks{"10.1.1.1": kept, "100.64.1.1": kept, "203.0.113.9": kept}, "", []string{"no-list"}},
+		{"an empty file", MasqSetup{}, "data: {config: ''}", asks{"10.1.1.1": kept, "100.64.1.1": masq, "169.254.1.1": kept, "fd00::1": kept}, "", []string{"no-list"}},
+		{"an empty file where all reserved ranges are kept", reserved, "data: {config: ''}", asks{"10.1.1.1": kept, "100.64.1.1": kept, "203.0.113.9": kept}, "", []string{"no-list"}},
 		{"an empty list", MasqSetup{}, "nonMasqueradeCIDRs: []\n", asks{"10.1.1.1": masq, "169.254.1.1": kept}, "", []string{"masquerades-everything"}},
 		{"a list without a value", MasqSetup{}, "nonMasqueradeCIDRs:\n", asks{"10.1.1.1": masq}, "", []string{"masquerades-everything"}},
 		{"keys in capitals", MasqSetup{}, "NonMasqueradeCIDRs: [10.9.0.0/16]\nMasqLinkLocal: true\n", asks{"10.9.1.1": kept, "10.8.1.1": masq, "169.254.1.1": masq}, "", nil},
@@ -88,7 +88,7 @@ func TestMasqConfig(t *testing.T) {
 		{"an interval that is a number", MasqSetup{}, "resyncInterval: 60\n", nil, "resyncInterval", nil},
 		{"an interval that is no time", MasqSetup{}, "resyncInterval: soon\n", nil, "resyncInterval", nil},
 		{"a list that is a string", MasqSetup{}, "nonMasqueradeCIDRs: 10.0.0.0/8\n", nil, "nonMasqueradeCIDRs is a string", nil},
-		{"not a list of keys", MasqSetup{}, "- 10.0.0.0/8\n", nil, "must be a list of keys", nil},
+		{"not a list of keys", MasqSetup{}, "data:\n  config: |\n    - 10.0.0.0/8\n", nil, "must be a list of keys", nil},
 		{"duplicates", MasqSetup{}, "nonMasqueradeCIDRs: [10.1.0.0/16, 10.1.0.0/16]\n", asks{"10.1.1.1": kept}, "", []string{"duplicate-range"}},
 		{"everything is kept", MasqSetup{}, "nonMasqueradeCIDRs: [0.0.0.0/0]\n", asks{"8.8.8.8": kept}, "", []string{"keeps-everything"}},
 		{"JSON", MasqSetup{}, `{"nonMasqueradeCIDRs": ["10.1.0.0/16"]}`, asks{"10.1.1.1": kept, "10.2.1.1": masq}, "", nil},
@@ -101,6 +101,15 @@ func TestMasqConfig(t *testing.T) {
 
 		{"a List of ConfigMaps", MasqSetup{}, `{"apiVersion":"v1","kind":"List","items":[{"kind":"ConfigMap","metadata":{"name":"other"},"data":{"x":"y"}},{"kind":"ConfigMap","metadata":{"name":"ip-masq-agent","namespace":"kube-system"},"data":{"config":"nonMasqueradeCIDRs: [10.1.0.0/16]"}}]}`, asks{"10.1.1.1": kept, "10.2.1.1": masq}, "", nil},
 		{"a ConfigMap with a key beside it", MasqSetup{}, "kind: ConfigMap\nmetadata: {name: ip-masq-agent}\ndata:\n  config: |\n    nonMasqueradeCIDRs: [10.1.0.0/16]\n  config.bak: |\n    nonMasqueradeCIDRs: [10.2.0.0/16]\n", asks{"10.1.1.1": kept, "10.2.1.1": masq}, "", []string{"data-key-ignored"}},
+		{"ConfigMaps of several namespaces: the agent's is in kube-system", MasqSetup{}, "kind: List\nitems:\n- {kind: ConfigMap, metadata: {name: ip-masq-agent, namespace: default}, data: {config: 'nonMasqueradeCIDRs: [10.2.0.0/16]'}}\n- {kind: ConfigMap, metadata: {name: ip-masq-agent, namespace: kube-system}, data: {config: 'nonMasqueradeCIDRs: [10.1.0.0/16]'}}\n- {kind: ConfigMap, metadata: {name: backup-ip-masq-agent, namespace: kube-system}, data: {config: 'nonMasqueradeCIDRs: [10.3.0.0/16]'}}\n", asks{"10.1.1.1": kept, "10.2.1.1": masq, "10.3.1.1": masq}, "", nil},
+		{"a ConfigMap that the DaemonSet does not mount", MasqSetup{Agent: AgentUpstream, Stated: true, ConfigMap: "other", DataKey: "config"}, "kind: ConfigMap\nmetadata: {name: ip-masq-agent}\ndata: {config: 'nonMasqueradeCIDRs: [172.16.0.0/16]'}\n", asks{"10.1.1.1": kept}, "", []string{"wrong-configmap"}},
+		{"no volume has a file for the agent", MasqSetup{Agent: AgentUpstream, Stated: true}, "kind: ConfigMap\nmetadata: {name: ip-masq-agent}\ndata: {config: 'nonMasqueradeCIDRs: [172.16.0.0/16]'}\n", asks{"10.1.1.1": kept}, "", []string{"wrong-data-key"}},
+		{"binary data becomes a file too", MasqSetup{}, "kind: ConfigMap\nmetadata: {name: ip-masq-agent}\nbinaryData: {config: bm9uTWFzcXVlcmFkZUNJRFJzOiBbMTcyLjE2LjAuMC8xNl0=}\n", asks{"10.1.1.1": masq, "172.16.1.1": kept}, "", nil},
+		{"of several documents the agent reads the first", MasqSetup{}, "nonMasqueradeCIDRs: [10.1.0.0/16]\n---\nnonMasqueradeCIDRs: [10.2.0.0/16]\n", asks{"10.1.1.1": kept, "10.2.1.1": masq}, "", nil},
+		{"tabs are no YAML", MasqSetup{}, "nonMasqueradeCIDRs:\n\t- 10.0.0.0/8\n", nil, "the file is not YAML", nil},
+		{"azure: the limit is of one file", setupOf(AgentAzure), "kind: ConfigMap\nmetadata: {name: azure-ip-masq-agent-config}\ndata: {ip-masq-agent: 'nonMasqueradeCIDRs: [" + strings.Repeat("10.1.0.0/16, ", 40) + "]', ip-masq-more: 'nonMasqueradeCIDRs: [" + strings.Repeat("10.2.0.0/16, ", 40) + "]'}\n", asks{"10.1.1.1": kept, "10.2.1.1": kept, "10.3.1.1": masq}, "", nil},
+		{"azure: too many in one file", setupOf(AgentAzure), "nonMasqueradeCIDRs: [" + strings.Repeat("10.1.0.0/16, ", 65) + "]\n", nil, "65 ranges in the file", nil},
+		{"azure and cilium do not know the interval", setupOf(AgentAzure), "resyncInterval: 60\nnonMasqueradeCIDRs: [10.1.0.0/16]\n", asks{"10.1.1.1": kept}, "", []string{"unknown-key"}},
 		{"a ConfigMap without data", MasqSetup{}, "kind: ConfigMap\nmetadata: {name: ip-masq-agent}\n", asks{"10.1.1.1": kept, "8.8.8.8": masq}, "", nil},
 
 		{"EgressNATPolicy", MasqSetup{}, "apiVersion: networking.gke.io/v1\nkind: EgressNATPolicy\nmetadata: {name: default}\nspec:\n  action: NoSNAT\n  destinations:\n  - cidr: 10.0.0.0/8\n  - {}\n---\nkind: EgressNATPolicy\nmetadata: {name: gke-abc}\nspec: {action: NoSNAT, destinations: [{cidr: 172.16.0.0/16}]}\n", asks{"10.1.1.1": kept, "172.16.1.1": kept, "169.254.1.1": masq}, "", []string{"null-item"}},
@@ -134,8 +143,11 @@ func TestMasqConfig(t *testing.T) {
 		})
 	}
 	for text, want := range map[string]string{
-		"\x00\x01": "not text", "kind: Pod\nmetadata: {name: x}\n": "it holds Pod", "a: [": "neither YAML nor JSON", "nonMasqueradeCIDRs:\n\t- 10.0.0.0/8\n": "neither YAML nor JSON",
-		"kind: List\nitems: [{kind: ConfigMap, metadata: {name: a}}, {kind: ConfigMap, metadata: {name: b}}]": "none of its ConfigMaps is ip-masq-agent's",
+		"\x00\x01": "not text", "kind: Pod\nmetadata: {name: x}\n": "it holds Pod", "a: [": "neither YAML nor JSON", "": "it is empty", " \n": "it is empty",
+		"Error from server (NotFound): configmaps \"ip-masq-agent\" not found": "it is no configuration of ip-masq-agent", "- 10.0.0.0/8\n": "it is no configuration of ip-masq-agent", "the agent's list": "it is no configuration",
+		"kind: ConfigMap\nmetadata: {name: my-app}\ndata: {config: 'port: 80'}\n":                                                                                 "ConfigMap my-app is not ip-masq-agent's",
+		"kind: List\nitems: [{kind: ConfigMap, metadata: {name: ip-masq-agent, namespace: a}}, {kind: ConfigMap, metadata: {name: ip-masq-agent, namespace: b}}]": "which of them the agent reads is not clear",
+		"kind: List\nitems: [{kind: ConfigMap, metadata: {name: a}}, {kind: ConfigMap, metadata: {name: b}}]":                                                     "none of its ConfigMaps is ip-masq-agent's",
 	} {
 		if _, err := ReadMasqConfig([]byte(text), MasqSetup{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
@@ -197,6 +209,21 @@ spec:
 		if err != nil || got != tt.want {
 			t.Errorf("%s%s: %+v, %v; want %+v", tt.args, tt.items, got, err, tt.want)
 		}
+	}
+	for _, tt := range []struct {
+		old, new string
+		want     string // the data key
+	}{
+		{"mountPath: /etc/config}", "mountPath: /etc/config/ip-masq-agent, subPath: my-key}", "my-key"},
+		{"mountPath: /etc/config}", "mountPath: /etc/other}", ""},
+	} {
+		got, err := ReadAgentManifest([]byte(strings.NewReplacer(tt.old, tt.new, "ARGS", "-v=2", "ITEMS", "").Replace(manifest)))
+		if err != nil || got.DataKey != tt.want {
+			t.Errorf("%s: %+v, %v", tt.new, got, err)
+		}
+	}
+	if got, err := ReadAgentManifest([]byte(strings.NewReplacer("--masq-chain=IP-MASQ", "--masq-chain, MY-MASQ", "ARGS", "-v=2", "ITEMS", "").Replace(manifest))); err != nil || got.Chain != "MY-MASQ" {
+		t.Errorf("an argument in two words: %+v, %v", got, err)
 	}
 	if got, err := ReadAgentManifest([]byte(strings.NewReplacer("--masq-chain=IP-MASQ, \"--nomasq-all-reserved-ranges\", ARGS", "--v=2", "ITEMS", "", "ip-masq-agent:v2", "ip-masq-agent-v2:v0").Replace(manifest))); err != nil || got.Agent != AgentAzure || got.Chain != "IP-MASQ-AGENT" {
 		t.Errorf("azure: %+v, %v", got, err)

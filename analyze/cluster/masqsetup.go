@@ -23,7 +23,7 @@ type daemonSet struct {
 				Containers []struct {
 					Name, Image   string
 					Command, Args []string
-					VolumeMounts  []struct{ Name, MountPath string }
+					VolumeMounts  []volumeMount
 				} `json:"containers"`
 				Volumes []struct {
 					Name      string
@@ -37,6 +37,8 @@ type daemonSet struct {
 	} `json:"spec"`
 	Items []json.RawMessage `json:"items"`
 }
+
+type volumeMount struct{ Name, MountPath, SubPath string }
 
 // agentFile is the file that upstream's agent reads (configPath in its code).
 const agentFile = "/etc/config/ip-masq-agent"
@@ -83,7 +85,7 @@ func (d *daemonSet) setup() (s MasqSetup, ok bool) {
 	at := slices.IndexFunc(spec.Containers, func(c struct {
 		Name, Image   string
 		Command, Args []string
-		VolumeMounts  []struct{ Name, MountPath string }
+		VolumeMounts  []volumeMount
 	},
 	) bool {
 		return strings.Contains(c.Image, "ip-masq-agent") || strings.Contains(c.Name, "ip-masq-agent")
@@ -96,8 +98,12 @@ func (d *daemonSet) setup() (s MasqSetup, ok bool) {
 	if strings.Contains(c.Image, "ip-masq-agent-v2") || strings.Contains(c.Name, "azure") {
 		s = setupOf(AgentAzure)
 	}
-	for _, arg := range slices.Concat(c.Command, c.Args) {
+	args := slices.Concat(c.Command, c.Args)
+	for i, arg := range args {
 		name, value, has := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if name == "masq-chain" && !has && i+1 < len(args) {
+			value, has = args[i+1], true
+		}
 		on, err := strconv.ParseBool(value)
 		if !has {
 			on, err = true, nil
@@ -117,6 +123,9 @@ func (d *daemonSet) setup() (s MasqSetup, ok bool) {
 			s.RandomFully = on
 		}
 	}
+	if s.Agent != AgentAzure {
+		s.DataKey, s.ConfigMap = "", "" // unless a volume has the file
+	}
 	for _, m := range c.VolumeMounts {
 		dir, file := path.Split(agentFile)
 		single := m.MountPath == agentFile
@@ -131,12 +140,15 @@ func (d *daemonSet) setup() (s MasqSetup, ok bool) {
 			if s.Agent == AgentAzure {
 				continue
 			}
-			s.DataKey = ""
+			want := file // in the volume
+			if single {
+				want = path.Clean(m.SubPath)
+			}
 			if len(v.ConfigMap.Items) == 0 {
-				s.DataKey = file // each key is a file of its name
+				s.DataKey = want // each key is a file of its name
 			}
 			for _, i := range v.ConfigMap.Items {
-				if i.Path == file {
+				if path.Clean(i.Path) == want {
 					s.DataKey = i.Key
 				}
 			}
@@ -146,7 +158,7 @@ func (d *daemonSet) setup() (s MasqSetup, ok bool) {
 }
 
 // masquerade reads the configuration that was given; nil if none was. setup is what was stated of the agent.
-func (b *builder) masquerade(in Input) (intent *Intent, setup MasqSetup, err error) {
+func (b *builder) masquerade(in Input, rules *netfilter.Ruleset) (intent *Intent, setup MasqSetup, err error) {
 	if in.Agent != AgentGuess {
 		setup = setupOf(in.Agent)
 	}
@@ -159,12 +171,12 @@ func (b *builder) masquerade(in Input) (intent *Intent, setup MasqSetup, err err
 	}
 	switch {
 	case in.MasqConfig != nil:
-		intent, err := ReadMasqConfig(in.MasqConfig, setup)
+		intent, err := readFor(in.MasqConfig, setup, rules)
 		if err != nil {
 			return nil, setup, fmt.Errorf("--masq-config %s: %w", in.MasqConfigName, err)
 		}
 		intent.From = in.MasqConfigName + ": " + intent.From
-		b.given = append(b.given, Given{"--masq-config", intent.From + ", for the agent " + intent.Setup.Agent.String()})
+		b.given = append(b.given, Given{"--masq-config", intent.From + ", for the agent " + intent.Setup.agentWords()})
 		return intent, setup, nil
 	case in.NoDefaultSNAT:
 		b.given = append(b.given, Given{"--disable-default-snat", "the cluster was made with it"})
@@ -176,6 +188,14 @@ func (b *builder) masquerade(in Input) (intent *Intent, setup MasqSetup, err err
 		return DefaultIntent(setup), setup, nil
 	}
 	return nil, setup, nil
+}
+
+// agentWords names the agent, and says if it is a guess.
+func (s *MasqSetup) agentWords() string {
+	if s.Guessed {
+		return s.Agent.String() + " (a guess: --agent tells)"
+	}
+	return s.Agent.String()
 }
 
 // words says how the agent runs.

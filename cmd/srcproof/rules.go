@@ -134,6 +134,7 @@ func (f *rulesFlags) resolve() (opt rulesOptions, err error) {
 	add(err)
 	opt.common, err = f.common.resolve()
 	add(err)
+	add(families(opt.ask.From, opt.ask.To))
 	if err := errors.Join(errs...); err != nil {
 		return opt, err
 	}
@@ -151,6 +152,19 @@ func (f *rulesFlags) resolve() (opt rulesOptions, err error) {
 		opt.ask.To = everywhere(facts, &opt.ask)
 	}
 	return opt, nil
+}
+
+// families refuses destinations that no source of the same address family is named for.
+func families(from, to []netip.Prefix) error {
+	has := func(list []netip.Prefix, v4 bool) bool {
+		return len(list) == 0 || slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Addr().Is4() == v4 })
+	}
+	for _, v4 := range []bool{true, false} {
+		if !has(from, v4) && has(to, v4) && len(to) > 0 {
+			return &usageError{what: map[bool]string{true: "--to an IPv4 destination, and --from none but IPv6 addresses", false: "--to an IPv6 destination, and --from none but IPv4 addresses"}[v4]}
+		}
+	}
+	return nil
 }
 
 // everywhere are all destinations of the address families that matter.
@@ -247,7 +261,7 @@ func rulesAnswer(res *analyze.Result) error {
 	case len(untold) > 0:
 		return &answerError{state: analyze.Inconclusive, text: "inconclusive: this input does not tell of " + someOf(untold)}
 	case len(res.Rules) == 0:
-		return &answerError{state: analyze.Inconclusive, text: "inconclusive: the captures hold no request of a Pod to another host"}
+		return &answerError{state: analyze.Inconclusive, text: "inconclusive: the captures hold no request of a Pod that is asked for"}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package netfilter
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -138,7 +139,7 @@ func onInterface(text string, out bool, name string) condition {
 func onMark(text string, value, mask uint32) condition {
 	return condition{text: text, test: func(w *walk) (tri, string) {
 		w.askedMark = true
-		return w.mark.is(value, mask), "what sets the mark: the rules of all tables (iptables-save without -t)"
+		return w.mark.is(value, mask), cmp.Or(w.markOpen, "what sets the mark: the rules of all tables (iptables-save without -t)")
 	}}
 }
 
@@ -146,7 +147,7 @@ func onMark(text string, value, mask uint32) condition {
 func onConnectionMark(text string, value, mask uint32) condition {
 	return condition{text: text, test: func(w *walk) (tri, string) {
 		w.askedMark = true
-		return w.connmrk.is(value, mask), "what sets the connection's mark: the rules of all tables (iptables-save without -t)"
+		return w.connmrk.is(value, mask), cmp.Or(w.markOpen, "what sets the connection's mark: the rules of all tables (iptables-save without -t)")
 	}}
 }
 

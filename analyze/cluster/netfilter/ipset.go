@@ -2,6 +2,7 @@ package netfilter
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -128,6 +129,9 @@ func (s *set) has(w *walk, directions []string) (tri, string) {
 	if len(directions) < len(s.kind) || s.kind == nil {
 		return maybe, settle
 	}
+	if of := s.asksFor(w.p, directions); of != "" && s.whole(no) == no {
+		settle = of
+	}
 	t, except := no, no
 	longest, longestExcept := -1, -1
 	for _, e := range s.entries {
@@ -159,6 +163,25 @@ func (s *set) has(w *walk, directions []string) (tri, string) {
 		}
 	}
 	return s.whole(t), settle
+}
+
+// asksFor names what of a packet is left open that a set's entries tell apart.
+func (s *set) asksFor(p *Packet, directions []string) string {
+	var out []string
+	for i, kind := range s.kind {
+		source := directions[i] == "src"
+		switch {
+		case kind == "port" && (p.Proto == wire.ProtoNone || !source && p.DstPort < 0):
+			out = append(out, "--proto and --dport")
+		case (kind == "ip" || kind == "net") && source && !p.Src.IsSingleIP():
+			out = append(out, "--from ADDRESS")
+		case (kind == "ip" || kind == "net") && !source && !p.Dst.IsSingleIP():
+			out = append(out, "--to ADDRESS")
+		case kind == "iface" && !source && p.Out == "":
+			out = append(out, "--oif")
+		}
+	}
+	return strings.Join(slices.Compact(out), ", ")
 }
 
 // whole takes an answer back where entries may be missing.

@@ -2,6 +2,7 @@ package netfilter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -330,6 +331,9 @@ func (r *nftReader) rule(toks []token) *rule {
 	out := &rule{line: toks[0].line}
 	if n := out.line - r.first; n >= 0 && n < len(r.lines) {
 		out.text = strings.Join(strings.Fields(r.lines[n]), " ")
+		if strings.HasPrefix(out.text, "chain ") || strings.Count(out.text, "}") != strings.Count(out.text, "{") { // more than the rule is on the line
+			out.text = strings.TrimSpace(textOf(slices.DeleteFunc(slices.Clone(toks), func(t token) bool { return t.is("\n") })))
+		}
 	}
 	p := &nftRule{t: r.t, toks: toks}
 	p.read()

@@ -30,15 +30,29 @@ type Packet struct {
 	// known.
 	Src, Dst netip.Prefix
 	// Except are ranges within Dst that are not meant.
-	Except           []netip.Prefix
+	Except           Ranges
 	Proto            wire.Proto // wire.ProtoNone is not known
 	SrcPort, DstPort int        // -1 is not known
 	In, Out          string     // names of the interfaces that it came in by and leaves by; "" is not known
 	Mark             uint32     // the packet mark that it arrives with
 	// Local are the node's own addresses.
 	Local []netip.Addr
+}
 
-	except map[netip.Prefix]bool // Except, once the packet is asked for
+// Ranges is a set of ranges, each in the form that Masked gives.
+type Ranges map[netip.Prefix]bool
+
+// Hold tells whether one of them holds all of a range. The ranges that are asked about lie in one of a length of least bits.
+func (rs Ranges) Hold(p netip.Prefix, least int) bool {
+	if len(rs) == 0 {
+		return false
+	}
+	for n := p.Bits(); n >= least; n-- {
+		if rs[netip.PrefixFrom(p.Addr(), n).Masked()] {
+			return true
+		}
+	}
+	return false
 }
 
 // is4 tells whether the packet is of IPv4.
@@ -86,25 +100,12 @@ func (p *Packet) goesTo(in ...netip.Prefix) tri {
 	t := no
 	for _, r := range in {
 		is := within(p.Dst, r)
-		if is == maybe && p.excepts(r) {
+		if is == maybe && p.Except.Hold(r, p.Dst.Bits()) {
 			is = no
 		}
 		t = max(t, is)
 	}
 	return t
-}
-
-// excepts tells whether no address of a range is meant as destination.
-func (p *Packet) excepts(r netip.Prefix) bool {
-	if len(p.except) == 0 {
-		return false
-	}
-	for n := r.Bits(); n >= p.Dst.Bits(); n-- {
-		if p.except[netip.PrefixFrom(r.Addr(), n).Masked()] {
-			return true
-		}
-	}
-	return false
 }
 
 // Loopback is what is local on every host.

@@ -16,6 +16,11 @@ func (rs *Ruleset) Read(text, name string) error {
 	rs.input = name
 	text = strings.TrimPrefix(text, "\ufeff")
 	before := rs.Texts
+	for _, t := range rs.tables {
+		for _, c := range t.order {
+			c.asked = nil
+		}
+	}
 	if begin := strings.TrimSpace(text); strings.HasPrefix(begin, "{") && strings.Contains(begin, `"nftables"`) {
 		return rs.readNFTJSON(begin)
 	}

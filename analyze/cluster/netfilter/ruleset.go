@@ -88,6 +88,7 @@ type chain struct {
 	cut      string // why further rules may be missing behind those that are here; "" if none are
 	around   string // why rules may be missing anywhere in it; "" if none are
 	declared bool   // the input names it, and does not only have rules of it
+	asked    *bool  // translates; nil if it was not asked for
 }
 
 // rule is one rule of a chain.
@@ -227,17 +228,27 @@ func (rs *Ruleset) hooked(h Hook, v4 bool) []*chain {
 }
 
 // Destinations returns the ranges of destinations that rules name, sorted: within a range that none of them parts, all addresses
-// have the same answer as far as the destination goes.
-func (rs *Ruleset) Destinations() []netip.Prefix {
+// have the same answer as far as the destination goes. alone are single addresses that sets hold, or that rules name which a packet
+// meets before it comes to those that translate its source: Services.
+func (rs *Ruleset) Destinations() (ranges, alone []netip.Prefix) {
 	if rs == nil {
-		return nil
+		return nil, nil
 	}
-	var out []netip.Prefix
+	leaving := rs.leaving()
+	add := func(p netip.Prefix, early bool) {
+		if early && p.IsSingleIP() {
+			alone = append(alone, p.Masked())
+		} else {
+			ranges = append(ranges, p.Masked())
+		}
+	}
 	for _, t := range rs.tables {
 		for _, c := range t.order {
 			for _, r := range c.rules {
 				for _, k := range r.conditions {
-					out = append(out, k.dst...)
+					for _, p := range k.dst {
+						add(p, !leaving[c])
+					}
 				}
 			}
 		}
@@ -245,7 +256,9 @@ func (rs *Ruleset) Destinations() []netip.Prefix {
 	for _, s := range rs.sets {
 		for _, e := range s.entries {
 			for _, f := range e.fields {
-				out = append(out, f.ranges...)
+				for _, p := range f.ranges {
+					add(p, true)
+				}
 			}
 		}
 	}
@@ -253,13 +266,41 @@ func (rs *Ruleset) Destinations() []netip.Prefix {
 		for _, item := range s.items {
 			for _, part := range item.parts {
 				if p, ok := prefix(part.from); ok && part.to == "" {
-					out = append(out, p)
+					add(p, true)
 				}
 			}
 		}
 	}
-	slices.SortFunc(out, netip.Prefix.Compare)
-	return slices.Compact(out)
+	tidy := func(list []netip.Prefix) []netip.Prefix {
+		slices.SortFunc(list, netip.Prefix.Compare)
+		return slices.Compact(list)
+	}
+	return tidy(ranges), tidy(alone)
+}
+
+// leaving are the chains that packets meet as they leave.
+func (rs *Ruleset) leaving() map[*chain]bool {
+	met := make(map[*chain]bool)
+	var walk func(c *chain)
+	walk = func(c *chain) {
+		if c == nil || met[c] {
+			return
+		}
+		met[c] = true
+		for _, r := range c.rules {
+			if r.target.verdict == jump || r.target.verdict == jumpAway {
+				walk(c.table.chains[r.target.name])
+			}
+		}
+	}
+	for _, t := range rs.tables {
+		for _, c := range t.order {
+			if c.hook == Postrouting {
+				walk(c)
+			}
+		}
+	}
+	return met
 }
 
 // same tells whether two chains have the same rules.

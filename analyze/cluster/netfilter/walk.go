@@ -1,8 +1,8 @@
 package netfilter
 
 import (
+	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 )
@@ -49,6 +49,8 @@ type Verdict struct {
 	Random bool   // masqueraded: the source port is changed too
 	// Diverted tells that it is undetermined because a rule puts another destination in place first.
 	Diverted bool
+	// Dropped tells that it is undetermined because a rule drops the packet: it does not leave.
+	Dropped bool
 	// Apart tells that a rule does so for some of the packets that are asked for; the answer is that of the others.
 	Apart bool
 	// Assumed is what the answer rests on beside the rules.
@@ -74,6 +76,8 @@ type walk struct {
 	hook      Hook     // where the packet is
 	early     bool     // the packet has not come to the chains that translate the source yet
 	diverts   *rule    // the first rule that puts another destination in place for some of the packets
+	open      string   // what would tell whether the packet meets the last rule that was looked at
+	markOpen  string   // what would tell which marks it has
 	absent    string   // early: a chain that is not in the input, or not all of it
 }
 
@@ -92,12 +96,6 @@ const (
 
 // Ask answers a question: does the node put another source address in place when the packet leaves?
 func (rs *Ruleset) Ask(p Packet) Verdict {
-	if len(p.Except) > 0 {
-		p.except = make(map[netip.Prefix]bool, len(p.Except))
-		for _, e := range p.Except {
-			p.except[e.Masked()] = true
-		}
-	}
 	w := &walk{rs: rs, p: &p, mark: allKnown(p.Mark), connmrk: allKnown(0)}
 	v4 := p.is4()
 	// What the packet has met before: marks that rules ask for, and translations of the destination.
@@ -136,7 +134,49 @@ func (rs *Ruleset) Ask(p Packet) Verdict {
 	if rs.hidden != "" && !slices.ContainsFunc(rs.tables, func(t *table) bool { return t.backend == BackendLegacy }) {
 		return w.done(Verdict{Why: rs.hidden, Settle: settleRules(v4)})
 	}
-	return w.done(kept)
+	return w.done(rs.beside(kept, v4))
+}
+
+// beside says what a packet that these rules keep rests on: that nothing beside them translates.
+func (rs *Ruleset) beside(v Verdict, v4 bool) Verdict {
+	if v.Answer != Kept {
+		return v
+	}
+	ovn, cilium := false, false
+	stores := map[Backend]bool{}
+	native := false
+	for _, t := range rs.tables {
+		native = native || t.native
+		stores[t.backend] = true
+		for _, c := range t.order {
+			ovn = ovn || strings.HasPrefix(c.name, "OVN-KUBE-")
+			cilium = cilium || c.name == "CILIUM_POST_nat" && len(c.rules) == 0
+		}
+	}
+	const ciliumStatus = "cilium status | grep Masquerading, in the cilium-agent (on GKE the anetd) Pod of the node"
+	switch {
+	case ovn:
+		return Verdict{Place: v.Place, Why: "no rule translates, but OVN-Kubernetes translates in its own router, which no rule shows", Settle: "a capture on the node"}
+	case cilium && !rs.HasChain("IP-MASQ") && !rs.HasChain("IP-MASQ-AGENT"):
+		return Verdict{Place: v.Place, Why: "no rule translates, but Cilium, whose chain CILIUM_POST_nat is empty here, may do so in eBPF, which no rule shows", Settle: ciliumStatus}
+	case cilium:
+		v.Assumed = append(v.Assumed, "Cilium does not translate in eBPF ("+ciliumStatus+")")
+	}
+	six := ""
+	if !v4 {
+		six = "6"
+	}
+	var missing []string
+	if !stores[BackendLegacy] {
+		missing = append(missing, "ip"+six+"tables-legacy-save")
+	}
+	if !native {
+		missing = append(missing, "nft list ruleset")
+	}
+	if len(missing) > 0 {
+		v.Assumed = append(v.Assumed, "no other rules of the node translate (not in the input: "+strings.Join(missing, ", ")+")")
+	}
+	return v
 }
 
 // answered is what one table says.
@@ -313,7 +353,9 @@ func (w *walk) before(c *chain) *Verdict {
 			}
 		case drop:
 			if e.certain {
-				return w.undetermined(e, "the packet is dropped before it leaves", "")
+				v := w.undetermined(e, "the packet is dropped before it leaves", "")
+				v.Dropped = true
+				return v
 			}
 		case goOn, accept, toCaller, jump, jumpAway, translate:
 		}
@@ -375,7 +417,9 @@ func (w *walk) ask(c *chain) Verdict {
 	case len(kinds) == 1 && kinds[accept]:
 		return w.kept(c)
 	case len(kinds) == 1 && kinds[drop]:
-		return *w.undetermined(first, "the packet is dropped, and does not leave", "")
+		v := w.undetermined(first, "the packet is dropped, and does not leave", "")
+		v.Dropped = true
+		return *v
 	case len(kinds) == 1 && kinds[opaque] && w.doubt == nil:
 		return *w.undetermined(first, "what this rule does is not known to this tool", "")
 	}
@@ -419,6 +463,7 @@ func (w *walk) chain(c *chain, reach tri) (fall tri) {
 		if t == no {
 			continue
 		}
+		open := w.open
 		certain := alive == yes && t == yes
 		in := min(alive, t)
 		stays := t != yes // whether the packet may go on behind the rule, if the rule ends its walk here
@@ -426,7 +471,7 @@ func (w *walk) chain(c *chain, reach tri) (fall tri) {
 		if r.target.mark != nil {
 			w.mark, w.connmrk = r.target.mark(w.mark, w.connmrk)
 			if t != yes {
-				w.mark, w.connmrk = w.mark.merge(mark), w.connmrk.merge(connection)
+				w.mayMark(mark, connection)
 			}
 		}
 		switch r.target.verdict {
@@ -457,7 +502,8 @@ func (w *walk) chain(c *chain, reach tri) (fall tri) {
 				out = w.chain(to, in)
 			}
 			if t != yes {
-				w.mark, w.connmrk = w.mark.merge(mark), w.connmrk.merge(connection)
+				w.open = open
+				w.mayMark(mark, connection)
 			}
 			if r.target.verdict == jumpAway {
 				fall = max(fall, out)
@@ -504,7 +550,7 @@ func (w *walk) meets(r *rule) tri {
 	for _, c := range r.conditions {
 		is, s := c.test(w)
 		if is == no {
-			if w.leadsTo(r, 0) {
+			if w.leadsTo(r) {
 				w.missed, w.missedFor = r, c.text
 			}
 			return no
@@ -513,32 +559,50 @@ func (w *walk) meets(r *rule) tri {
 			t, open, settle = maybe, c, s
 		}
 	}
+	w.open = settle
 	if t == maybe && r.target.verdict != goOn {
 		w.unsure(r.place(), "whether the packet meets "+quoted(open.text)+" is not known", settle)
 	}
 	return t
 }
 
+// mayMark takes back what a rule did to the marks that may not apply, and remembers what would tell.
+func (w *walk) mayMark(mark, connection bits) {
+	if w.mark != mark || w.connmrk != connection {
+		w.markOpen = cmp.Or(w.markOpen, w.open)
+	}
+	w.mark, w.connmrk = w.mark.merge(mark), w.connmrk.merge(connection)
+}
+
 func quoted(s string) string { return `"` + s + `"` }
 
 // leadsTo tells whether a rule translates, or jumps to a chain that does.
-func (w *walk) leadsTo(r *rule, depth int) bool {
+func (w *walk) leadsTo(r *rule) bool {
 	switch r.target.verdict {
 	case translate:
 		return true
 	case jump, jumpAway:
 		to := r.chain.table.chains[r.target.name]
-		if to == nil || depth > 4 || len(to.rules) > 1000 {
-			return false
-		}
-		for _, s := range to.rules {
-			if w.leadsTo(s, depth+1) {
-				return true
-			}
-		}
+		return to != nil && to.translates()
 	case goOn, accept, drop, toCaller, divert, opaque:
 	}
 	return false
+}
+
+// translates tells whether a chain, or one that it jumps to, holds a translation.
+func (c *chain) translates() bool {
+	if c.asked != nil {
+		return *c.asked
+	}
+	c.asked = new(bool) // of a circle: not that way
+	for _, r := range c.rules {
+		to := c.table.chains[r.target.name]
+		if r.target.verdict == translate || (r.target.verdict == jump || r.target.verdict == jumpAway) && to != nil && to.translates() {
+			*c.asked = true
+			break
+		}
+	}
+	return *c.asked
 }
 
 // unsure remembers the first place that could not be decided.

@@ -78,8 +78,6 @@ type RuleCounts struct {
 	NotSent     uint64 `json:"not_sent"`
 }
 
-func (c *RuleCounts) seen() uint64 { return c.PodSourced + c.NodeSNATed + c.OtherSNATed }
-
 // What a planned configuration changes (Rule.Change), and what stands before a warning of it.
 const (
 	plannedPrefix = "planned: "

@@ -205,7 +205,9 @@ func ReadMasqConfig(text []byte, setup MasqSetup) (*Intent, error) {
 }
 
 // masqKeys are the keys that agents read.
-var masqKeys = []string{"nonMasqueradeCIDRs", "cidrLimit", "masqLinkLocal", "masqLinkLocalIPv6", "resyncInterval"}
+func masqKeys() []string {
+	return []string{"nonMasqueradeCIDRs", "cidrLimit", "masqLinkLocal", "masqLinkLocalIPv6", "resyncInterval"}
+}
 
 // looksLikeConfig tells whether a file has a key that an agent reads, or one that is meant to be such.
 func looksLikeConfig(text []byte) bool {
@@ -218,7 +220,7 @@ func looksLikeConfig(text []byte) bool {
 		return false
 	}
 	for k := range keys {
-		if slices.ContainsFunc(masqKeys, func(s string) bool { return strings.EqualFold(s, k) }) || nearest(k, masqKeys) != "" {
+		if slices.ContainsFunc(masqKeys(), func(s string) bool { return strings.EqualFold(s, k) }) || nearest(k, masqKeys()) != "" {
 			return true
 		}
 	}
@@ -599,7 +601,7 @@ func (in *Intent) decode(f configFile, into *masqConfig) (hasList bool) {
 	}
 	var target any = into
 	three := masqConfig3{into.NonMasqueradeCIDRs, into.MasqLinkLocal, into.MasqLinkLocalIPv6}
-	known := masqKeys
+	known := masqKeys()
 	if in.Setup.Agent == AgentAzure || in.Setup.Agent == AgentCilium {
 		target, known = &three, []string{"nonMasqueradeCIDRs", "masqLinkLocal", "masqLinkLocalIPv6"}
 	}

@@ -41,7 +41,7 @@ func (t *table) withAgent(name string, keep []netip.Prefix, v4 bool) *table {
 	n.chains, n.order = make(map[string]*chain), nil
 	for _, c := range t.order {
 		d := *c
-		d.table, d.rules, d.asked = &n, nil, nil
+		d.table, d.rules = &n, nil
 		for _, r := range c.rules {
 			s := *r
 			s.chain = &d

@@ -203,6 +203,20 @@ func onAddressType(text string, source bool, kind string) condition {
 	}}
 }
 
+// onOneInterface asks for an address type among the addresses of one interface, which are not known: an address that is the
+// node's may be another interface's (net/netfilter/xt_addrtype.c).
+func onOneInterface(c condition, source bool) condition {
+	test := c.test
+	c.test = func(w *walk) (tri, string) {
+		t, settle := test(w)
+		if is, _ := onLocal("", source).test(w); is != no {
+			return maybe, "the addresses of each interface, which this tool does not read"
+		}
+		return t, settle
+	}
+	return c
+}
+
 // onState asks for the state of the connection. The packet is the first of it.
 func onState(text string, states []string) condition {
 	return condition{text: text, test: func(*walk) (tri, string) {

@@ -497,21 +497,3 @@ func TestCircles(t *testing.T) {
 		}
 	}
 }
-
-// FuzzRead holds that any text is read or refused, and that an answer that is none says why.
-func FuzzRead(f *testing.F) {
-	for _, text := range []string{whole, wholeS, wholeL, wholeNFT, calicoSets, ipvsSets, awsNFT, kubeProxyNFT, `"" 00`} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		var rs Ruleset
-		if err := rs.Read(text, "text"); err != nil {
-			return
-		}
-		for _, ask := range []string{"10.84.3.7 > 10.99.1.1 tcp/80 in=eth1 out=eth0", "10.84.3.7 > 8.0.0.0/6 local=10.20.0.9", "fd00:84::7 > 2001:db8::9"} {
-			if v := rs.Ask(packetOf(t, ask)); v.Answer == Undetermined && v.Why == "" {
-				t.Errorf("%s: undetermined, and no reason is given: %+v", ask, v)
-			}
-		}
-	})
-}

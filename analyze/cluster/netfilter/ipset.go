@@ -110,16 +110,11 @@ func (s *set) has(w *walk, directions []string) (tri, string) {
 		t, why := no, settle
 		for _, e := range s.entries {
 			of := w.rs.sets[e.fields[0].name]
-			if of == nil {
+			if of == nil || of.members { // the kernel has no lists of lists
 				t, why = max(t, maybe), "set "+e.fields[0].name+": ipset save"
 				continue
 			}
-			if w.depth++; w.depth > maxDepth {
-				w.depth--
-				return maybe, settle
-			}
 			is, sub := of.has(w, directions)
-			w.depth--
 			if is > t {
 				t, why = is, sub
 			}

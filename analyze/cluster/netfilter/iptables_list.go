@@ -14,6 +14,9 @@ import (
 type listed struct {
 	rs      *Ruleset
 	backend Backend
+	name    string // of the table
+	v6      bool
+	ended   bool // a blank line stands behind the chain
 	table   *table
 	chain   *chain
 	ifs     int // columns with interfaces: 1 yes, 0 no, -1 the head did not say
@@ -30,12 +33,12 @@ func (l *listed) head(line string) bool {
 		return false
 	}
 	if l.table == nil {
-		l.table = l.rs.table(l.backend, "nat", true, false)
+		l.table = l.rs.table(l.backend, l.name, !l.v6, l.v6)
 	}
 	c := l.table.chain(name)
 	if c.declared || len(c.rules) > 0 {
 		l.rs.note("chain " + name + " stands in the input more than once")
-		c.cut = "stands in the input more than once"
+		c.around = "stands in the input more than once"
 	}
 	c.declared = true
 	if strings.HasPrefix(what, "policy ") {
@@ -197,13 +200,19 @@ func listedMatches(s string, proto wire.Proto) (cs []condition, opts []string, a
 					any = append(any, onAddressType(text, strings.Contains(text, "src-type"), k))
 				}
 				c := anyOf(text, any...)
+				if is("limit-in") || is("limit-out") || is("dst-type", "", "limit-in") || is("dst-type", "", "limit-out") || is("src-type", "", "limit-in") || is("src-type", "", "limit-out") {
+					c = onOneInterface(c, strings.Contains(text, "src-type"))
+				}
 				if not {
 					c = c.not()
 				}
 				cs = append(cs, c)
 			}
+			if is("limit-in") || is("limit-out") {
+				at++
+			}
 		case is("mark", "match", "!", ""), is("mark", "match", ""), is("connmark", "match", "!", ""), is("connmark", "match", ""):
-			not := words[at+2] == "!"
+			not := words[at+2] == "!" && at+3 < len(words)
 			n := 3
 			if not {
 				n = 4

@@ -147,6 +147,9 @@ func (p *nftRule) xtJSON(args map[string]any) {
 		p.xtTarget(name)
 		return
 	}
+	if kind == "match" && name == "comment" { // asks for nothing
+		return
+	}
 	p.conditions = append(p.conditions, unknown(strings.TrimSpace("xt "+kind+" "+name), "iptables-save, which prints what nft hides of this rule"))
 	if kind == "" {
 		p.target = target{verdict: opaque, name: "xt"}

@@ -109,6 +109,7 @@ func (rs *Ruleset) readNFT(lines []string, first int) (used int, err error) {
 		}
 	}
 	rs.note("table " + t.name + " is cut: what stands behind the cut is not known")
+	rs.cut = "table " + t.name + " is cut in the input: chains behind the cut may translate too"
 	for _, c := range t.order {
 		if c.hook == NoHook && len(c.rules) == 0 && !c.declared {
 			c.cut = "is cut in the input"
@@ -190,7 +191,8 @@ func (r *nftReader) chain() {
 			c.add(r.rule(line))
 		}
 	}
-	c.cut = "is cut in the input: there may be rules behind it"
+	c.cut = cutChain
+	c.cutTarget()
 }
 
 // statement takes the tokens up to the end of the line, over the lines of a block in it. What nft says of a target that it does
@@ -337,7 +339,7 @@ func (r *nftReader) rule(toks []token) *rule {
 	}
 	p := &nftRule{t: r.t, toks: toks}
 	p.read()
-	out.conditions, out.target = p.conditions, p.target
+	out.conditions, out.target, out.lost = p.conditions, p.target, p.lost
 	out.target.mark = p.mark
 	return out
 }
@@ -350,6 +352,7 @@ type nftRule struct {
 	conditions []condition
 	mark       func(mark, connection bits) (bits, bits)
 	target     target
+	lost       string // why it is no rule
 }
 
 func (p *nftRule) next() token {
@@ -412,7 +415,9 @@ func (p *nftRule) read() {
 				p.xtTarget(name.s)
 				continue
 			}
-			p.conditions = append(p.conditions, unknown(textOf(p.toks[from:p.at]), "iptables-save, which prints what nft hides of this rule"))
+			if name.s != "comment" { // asks for nothing
+				p.conditions = append(p.conditions, unknown(textOf(p.toks[from:p.at]), "iptables-save, which prints what nft hides of this rule"))
+			}
 		case "limit", "quota":
 			p.resync(from)
 		case "meta", "ct", "ip", "ip6", "tcp", "udp", "th", "sctp", "udplite", "icmp", "icmpv6", "fib", "iif", "oif", "iifname", "oifname", "mark":
@@ -425,8 +430,18 @@ func (p *nftRule) read() {
 				continue
 			}
 			p.resync(from)
+			if from == 0 && p.at == len(p.toks) && !nftBegins[tok.s] { // no rule at all
+				p.lost = unreadable
+			}
 		}
 	}
+}
+
+// nftBegins are the words, beside those that are read, with which a rule without a verdict may begin (nft(8)).
+var nftBegins = map[string]bool{
+	"add": true, "ah": true, "arp": true, "comp": true, "dccp": true, "delete": true, "dst": true, "esp": true, "ether": true, "exthdr": true, "flow": true, "frag": true,
+	"gre": true, "hbh": true, "igmp": true, "ipsec": true, "jhash": true, "last": true, "mh": true, "numgen": true, "osf": true, "reset": true, "rt": true, "sctp": true,
+	"socket": true, "symhash": true, "update": true, "vlan": true,
 }
 
 // options leaves out the options of a statement.

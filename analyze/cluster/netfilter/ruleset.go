@@ -61,6 +61,7 @@ type Ruleset struct {
 	Notes   []string // what the reader should know of the input: what was left out, cut, or filtered
 	Texts   int      // listings, chains and rules that were found in it
 	hidden  string   // why there are rules that are not in the input; "" if nothing says so
+	cut     string   // why there may be chains that are not in the input; "" if nothing says so
 }
 
 // table is one table of one backend. Its chains jump to each other and to no others.
@@ -88,7 +89,6 @@ type chain struct {
 	cut      string // why further rules may be missing behind those that are here; "" if none are
 	around   string // why rules may be missing anywhere in it; "" if none are
 	declared bool   // the input names it, and does not only have rules of it
-	asked    *bool  // translates; nil if it was not asked for
 }
 
 // rule is one rule of a chain.
@@ -99,6 +99,7 @@ type rule struct {
 	input      string // the input's name
 	conditions []condition
 	target     target
+	lost       string // it stands for rules that are not in the input: why; "" is a rule
 }
 
 // condition is one thing that a rule asks of a packet.
@@ -236,9 +237,11 @@ func (rs *Ruleset) Destinations() (ranges, alone []netip.Prefix) {
 	}
 	leaving := rs.leaving()
 	add := func(p netip.Prefix, early bool) {
-		if early && p.IsSingleIP() {
+		switch {
+		case !p.IsValid(): // an entry that could not be read
+		case early && p.IsSingleIP():
 			alone = append(alone, p.Masked())
-		} else {
+		default:
 			ranges = append(ranges, p.Masked())
 		}
 	}
@@ -306,8 +309,44 @@ func (rs *Ruleset) leaving() map[*chain]bool {
 // same tells whether two chains have the same rules.
 func (c *chain) same(d *chain) bool {
 	return slices.EqualFunc(c.rules, d.rules, func(r, s *rule) bool {
-		return strings.Join(strings.Fields(r.text), " ") == strings.Join(strings.Fields(s.text), " ")
+		return uncounted(r.text) == uncounted(s.text)
 	})
+}
+
+// uncounted is a rule without the counters that iptables-save -c puts before it.
+func uncounted(rule string) string {
+	if rule != "" && rule[0] == '[' {
+		_, rule, _ = strings.Cut(rule, "] ")
+	}
+	return strings.Join(strings.Fields(rule), " ")
+}
+
+// lose notes that rules may be missing at the place where the chain's reading is.
+func (c *chain) lose(text string, line int, why string) {
+	c.add(&rule{text: text, line: line, lost: why})
+}
+
+// isCut tells whether the chain's last rule has no target, or one that is no chain of the table.
+func (c *chain) isCut() bool {
+	if c == nil || len(c.rules) == 0 {
+		return false
+	}
+	t := c.rules[len(c.rules)-1].target
+	switch t.verdict {
+	case goOn:
+		return t.name == ""
+	case jump, jumpAway:
+		return c.table.chains[t.name] == nil
+	case accept, drop, toCaller, translate, divert, opaque:
+	}
+	return false
+}
+
+// cutTarget takes back what the last rule says of its target's address: it may be cut there.
+func (c *chain) cutTarget() {
+	if c != nil && len(c.rules) > 0 {
+		c.rules[len(c.rules)-1].target.to = ""
+	}
 }
 
 // HasChain tells whether a nat table has rules in a chain of a name.

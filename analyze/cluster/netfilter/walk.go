@@ -67,18 +67,19 @@ type walk struct {
 	steps   int
 
 	ends      []end
-	doubt     *Verdict // the first place that could not be decided
-	passed    *rule    // the last rule that let the packet go on untranslated, for certain
-	missed    *rule    // the last rule that would have led to a translation, and which the packet does not meet
-	missedFor string   // the condition that it does not meet
-	askedMark bool     // a mark decided, and it is assumed to be what it is
-	askedLoc  bool     // so did whether the destination is the node itself
-	hook      Hook     // where the packet is
-	early     bool     // the packet has not come to the chains that translate the source yet
-	diverts   *rule    // the first rule that puts another destination in place for some of the packets
-	open      string   // what would tell whether the packet meets the last rule that was looked at
-	markOpen  string   // what would tell which marks it has
-	absent    string   // early: a chain that is not in the input, or not all of it
+	doubt     *Verdict        // the first place that could not be decided
+	passed    *rule           // the last rule that let the packet go on untranslated, for certain
+	missed    *rule           // the last rule that would have led to a translation, and which the packet does not meet
+	leads     map[*chain]bool // whether chains lead to a translation
+	missedFor string          // the condition that it does not meet
+	askedMark bool            // a mark decided, and it is assumed to be what it is
+	askedLoc  bool            // so did whether the destination is the node itself
+	hook      Hook            // where the packet is
+	early     bool            // the packet has not come to the chains that translate the source yet
+	diverts   *rule           // the first rule that puts another destination in place for some of the packets
+	open      string          // what would tell whether the packet meets the last rule that was looked at
+	markOpen  string          // what would tell which marks it has
+	absent    string          // early: a chain that is not in the input, or not all of it
 }
 
 // end is one way that the walk of a base chain may end.
@@ -134,6 +135,9 @@ func (rs *Ruleset) Ask(p Packet) Verdict {
 	if rs.hidden != "" && !slices.ContainsFunc(rs.tables, func(t *table) bool { return t.backend == BackendLegacy }) {
 		return w.done(Verdict{Why: rs.hidden, Settle: settleRules(v4)})
 	}
+	if rs.cut != "" {
+		return w.done(Verdict{Why: rs.cut, Settle: settleRules(v4)})
+	}
 	return w.done(rs.beside(kept, v4))
 }
 
@@ -155,7 +159,7 @@ func (rs *Ruleset) beside(v Verdict, v4 bool) Verdict {
 	}
 	const ciliumStatus = "cilium status | grep Masquerading, in the cilium-agent (on GKE the anetd) Pod of the node"
 	switch {
-	case ovn:
+	case ovn && (v.Place.Rule == "" || !strings.HasPrefix(v.Place.Chain, "OVN-KUBE-")):
 		return Verdict{Place: v.Place, Why: "no rule translates, but OVN-Kubernetes translates in its own router, which no rule shows", Settle: "a capture on the node"}
 	case cilium && !rs.HasChain("IP-MASQ") && !rs.HasChain("IP-MASQ-AGENT"):
 		return Verdict{Place: v.Place, Why: "no rule translates, but Cilium, whose chain CILIUM_POST_nat is empty here, may do so in eBPF, which no rule shows", Settle: ciliumStatus}
@@ -330,6 +334,10 @@ func settleRules(v4 bool) string {
 // was asked for.
 func (w *walk) before(c *chain) *Verdict {
 	w.ends, w.doubt, w.passed, w.missed = nil, nil, nil, nil
+	if c.table.several { // which of the marks that they set is in force is not known
+		w.mark, w.connmrk = bits{}, bits{}
+		return nil
+	}
 	w.early = true
 	fall := w.chain(c, yes)
 	w.early = false
@@ -459,6 +467,12 @@ func (w *walk) chain(c *chain, reach tri) (fall tri) {
 		if w.steps++; w.steps > maxSteps {
 			return w.anything(alive)
 		}
+		if r.lost != "" {
+			w.unsure(r.place(), "chain "+c.name+" "+r.lost, settleRules(c.table.v4))
+			at := w.lost(c.name, alive)
+			fall, alive = max(fall, min(at, maybe)), at
+			continue
+		}
 		t := w.meets(r)
 		if t == no {
 			continue
@@ -538,7 +552,7 @@ func (w *walk) leadsOn(c *chain) bool {
 			return true
 		}
 	}
-	return c.hook == Postrouting
+	return c.hook == Postrouting || c.cut != ""
 }
 
 // meets tells whether a packet meets all conditions of a rule. The first that is not known is remembered as the doubt, if the
@@ -583,26 +597,22 @@ func (w *walk) leadsTo(r *rule) bool {
 		return true
 	case jump, jumpAway:
 		to := r.chain.table.chains[r.target.name]
-		return to != nil && to.translates()
+		if to == nil {
+			return false
+		}
+		leads, known := w.leads[to]
+		if known {
+			return leads
+		}
+		if w.leads == nil {
+			w.leads = make(map[*chain]bool)
+		}
+		w.leads[to] = false // chains may jump in a circle
+		w.leads[to] = slices.ContainsFunc(to.rules, w.leadsTo)
+		return w.leads[to]
 	case goOn, accept, drop, toCaller, divert, opaque:
 	}
 	return false
-}
-
-// translates tells whether a chain, or one that it jumps to, holds a translation.
-func (c *chain) translates() bool {
-	if c.asked != nil {
-		return *c.asked
-	}
-	c.asked = new(bool) // of a circle: not that way
-	for _, r := range c.rules {
-		to := c.table.chains[r.target.name]
-		if r.target.verdict == translate || (r.target.verdict == jump || r.target.verdict == jumpAway) && to != nil && to.translates() {
-			*c.asked = true
-			break
-		}
-	}
-	return *c.asked
 }
 
 // unsure remembers the first place that could not be decided.

@@ -71,9 +71,6 @@ type reader struct {
 // A rule that is written as a command, or behind one: "iptables -t nat -A POSTROUTING ...".
 var commandWord = regexp.MustCompile(`(?:^|[\s/=;&|"'` + "`" + `])(ip6?tables(?:-nft|-legacy)?(?:-save|-restore)?|nft|ipset)(\s|$)`)
 
-// promptLine is a prompt behind which nothing was typed.
-var promptLine = regexp.MustCompile(`^(?:\[?[\w.-]+(?:@[\w.-]+)?[ :]?[\w~./-]*\]?\s?)?[#$%>]$`)
-
 func (r *reader) line(line string, n int) error {
 	switch {
 	case line == "":
@@ -142,13 +139,12 @@ func (r *reader) line(line string, n int) error {
 	if r.command(line, n) {
 		return nil
 	}
-	if line[0] == '#' || promptLine.MatchString(line) {
+	if line[0] == '#' || prompt.MatchString(line) {
 		return nil
 	}
 	// What cannot be read may be a rule, or the rest of the one before.
 	r.rs.note(fmt.Sprintf("line %d could not be read: %.60s", n, line))
 	switch {
-	case prompt.MatchString(line):
 	case r.list != nil && r.list.ended && !rowAgain.MatchString(line):
 	case r.list != nil && r.list.chain != nil:
 		c := r.list.chain

@@ -430,18 +430,21 @@ func (p *nftRule) read() {
 				continue
 			}
 			p.resync(from)
-			if from == 0 && p.at == len(p.toks) && !nftBegins[tok.s] { // no rule at all
+			if from == 0 && p.at == len(p.toks) && !nftBegins(tok.s) { // no rule at all
 				p.lost = unreadable
 			}
 		}
 	}
 }
 
-// nftBegins are the words, beside those that are read, with which a rule without a verdict may begin (nft(8)).
-var nftBegins = map[string]bool{
-	"add": true, "ah": true, "arp": true, "comp": true, "dccp": true, "delete": true, "dst": true, "esp": true, "ether": true, "exthdr": true, "flow": true, "frag": true,
-	"gre": true, "hbh": true, "igmp": true, "ipsec": true, "jhash": true, "last": true, "mh": true, "numgen": true, "osf": true, "reset": true, "rt": true, "sctp": true,
-	"socket": true, "symhash": true, "update": true, "vlan": true,
+// nftBegins tells whether a rule without a verdict may begin with a word that is not read (nft(8)).
+func nftBegins(word string) bool {
+	switch word {
+	case "add", "ah", "arp", "comp", "dccp", "delete", "dst", "esp", "ether", "exthdr", "flow", "frag", "gre", "hbh",
+		"igmp", "ipsec", "jhash", "last", "mh", "numgen", "osf", "reset", "rt", "sctp", "socket", "symhash", "update", "vlan":
+		return true
+	}
+	return false
 }
 
 // options leaves out the options of a statement.

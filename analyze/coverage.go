@@ -30,6 +30,7 @@ const (
 	gapPodSide      gap = "pod-side-not-visible" // no outgoing frame on the Pod's interface
 	gapNoTime       gap = "no-times"             // the input has no times
 	gapNoFarCapture gap = "no-far-capture"
+	gapExcerpt      gap = "text-excerpt"  // packets may be missing in a text
 	gapBetweenFiles gap = "between-files" // in the silence between two files of one capture
 )
 
@@ -291,6 +292,8 @@ func (a *analysis) absent(m *missing) gap {
 		return gapWhole
 	case s.HasDropped && s.Dropped > 0:
 		return gapDropped
+	case s.Excerpt != "":
+		return gapExcerpt
 	case a.t.letGo > 0:
 		return gapLetGo
 	case s.CutFrames > 0 || s.Skipped[wire.SkipTooShort] > 0:

@@ -250,6 +250,8 @@ func (s *summary) add(f *wire.Summary, damaged, isFirst bool) {
 	s.AllInterfaces = s.AllInterfaces && f.AllInterfaces
 	s.HasFilter = s.HasFilter && f.HasFilter && s.Filter == f.Filter
 	s.HasDropped = s.HasDropped && f.HasDropped
+	s.NoDate = s.NoDate || f.NoDate
+	s.Excerpt = cmp.Or(s.Excerpt, f.Excerpt)
 	s.Dropped += f.Dropped
 	s.CutFrames += f.CutFrames
 	s.Frames += f.Frames

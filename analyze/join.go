@@ -414,6 +414,8 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		seq    uint32
 		prot   wire.Proto
 		ipid   uint16
+		server wire.Addr // of an echo of which nothing but its numbers is known
+		echo   uint16
 	}
 	byPacket := make(map[packetKey][]int32)
 	for i := range convs {
@@ -448,7 +450,11 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 						k.ipid = fp.ipid
 					}
 					if k.digest == 0 && k.ipid == 0 {
-						continue // nothing but a length
+						if tuple := f0.key.tuple(int(c.client)); !tuple.IsEcho() {
+							continue // nothing but a length
+						}
+						// A text has no payload: identifier, sequence number and destination are what is left.
+						k.server, k.echo = f0.key.end[1-c.client], f0.key.port[c.client]
 					}
 					for range 2 {
 						if !slices.Contains(mine, k) {
@@ -487,7 +493,7 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		}
 		for x := range members {
 			for y := x + 1; y < len(members); y++ {
-				try(t.samePacket(convs, members[x], members[y], k.digest, k.size, k.ipid, len(members) == 2))
+				try(t.samePacket(convs, members[x], members[y], k.digest, k.size, k.ipid, k.server.IsValid(), len(members) == 2))
 			}
 		}
 	}
@@ -617,7 +623,7 @@ func ticks(diff uint32, ns int64) bool {
 }
 
 // samePacket compares two conversations that share one packet's payload, length and IP ID.
-func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size uint32, ipid uint16, unique bool) (edge, bool) {
+func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size uint32, ipid uint16, numbers, unique bool) (edge, bool) {
 	p, q := &convs[a], &convs[b]
 	if !mayTranslate(t, p, q) {
 		return edge{}, false
@@ -655,6 +661,9 @@ func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size
 	if digest != 0 {
 		e.basis[0] = "payload"
 	}
+	if numbers && unique {
+		e.basis[0] = "echo identifier and sequence number"
+	}
 	if ipid != 0 {
 		e.basis[1], e.confidence = "ip id", Exact
 	} else if unique && digest != 0 {
@@ -676,7 +685,7 @@ func mayTranslate(t *table, p, q *conversation) bool {
 	}
 	if p.in || p.out || q.in || q.out {
 		// The same host cannot send two translations of one packet, and a packet comes in from one client.
-		if p.out && q.out {
+		if p.out && q.out && !t.stacked(p, q) && !t.stacked(q, p) {
 			return false
 		}
 		if p.in && q.in && (fp.key.end[p.client] != fq.key.end[q.client] || fp.key.port[p.client] != fq.key.port[q.client]) {
@@ -684,6 +693,15 @@ func mayTranslate(t *table, p, q *conversation) bool {
 		}
 	}
 	return true
+}
+
+// stackedDelay is how long a packet takes from a device to the one below it, in nanoseconds: it does not wait in between.
+const stackedDelay = 1_000_000
+
+// stacked tells whether p passes this host and leaves it by a device that hands its packets on to another one (a VRF, a bond, a VLAN),
+// where q, which did not come in, is seen a moment later.
+func (t *table) stacked(p, q *conversation) bool {
+	return p.in && p.out && q.out && !q.in && q.first >= p.first && q.first-p.first <= stackedDelay
 }
 
 // hopsFit tells whether the hop counts allow one conversation to be the other further on.
@@ -753,7 +771,7 @@ func (t *table) inOrder(convs []conversation, members []int32) (chain, bool) {
 			c.convs[i].client = 1 - c.convs[i].client
 		}
 	}
-	if outs > 1 {
+	if outs > 1 && (len(c.convs) != 2 || !t.stacked(&c.convs[0], &c.convs[1])) {
 		return c, false
 	}
 	if outs == 0 && len(c.convs) > 2 {

@@ -46,8 +46,11 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 	a := &analysis{
 		t: t, sum: sum, captures: captures, info: &captures[numbers[0]], number: numbers[0], numbers: numbers, facts: facts, known: known, thisNode: make(map[wire.Addr]bool),
 	}
-	a.chains = t.chains(known)
-	a.host = learn(t, a.chains, facts, sum.Interfaces, a.info.Side)
+	if a.known == nil && a.info.Side == wire.SideNear {
+		a.known = facts.Connections()
+	}
+	a.chains = t.chains(a.known)
+	a.host = learn(t, a.chains, facts, &sum.Summary, a.info.Side)
 	a.common = t.commons(facts)
 	if i := a.common.iface; i >= 0 && i < len(sum.Interfaces) && sum.Interfaces[i].LinkType == linkTypeSLL {
 		a.common.iface = -1 // SLL has no interface: one entry stands for all of them

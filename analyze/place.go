@@ -290,7 +290,7 @@ func (a *analysis) missingVLAN(v *view) (seen, missing uint32) {
 		}
 	}
 	vlans := v.vlans()
-	if len(vlans) != 1 || a.sum.damaged || a.sum.HasDropped && a.sum.Dropped > 0 {
+	if len(vlans) != 1 || a.sum.damaged || a.sum.Excerpt != "" || a.sum.HasDropped && a.sum.Dropped > 0 {
 		return 0, 0
 	}
 	if other, ok := a.vlanPairs[vlans[0]]; ok {
@@ -404,6 +404,8 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 		return gapClock, "", "--far-clock-offset DUR±ERR: the packets that both captures hold bound it on one side only"
 	case p.atOdds():
 		return gapClock, "", "--far-clock-offset DUR±ERR or --far-window FROM/TO: both hold answered requests to the same servers, and none in common"
+	case a.sum.NoDate || f.sum.NoDate:
+		return gapClock, "", "--date and --tz for a text whose times have no date, --far-clock-offset DUR±ERR, or the capture file itself"
 	default:
 		if from > l.client.first || to < l.client.last {
 			return gapClock, "", "--far-clock-offset DUR±ERR or --far-window FROM/TO"

@@ -430,6 +430,10 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 				senderHint(l)+"--links FILE (ip -o link on the node), or "+a.captureHint(r))
 		default:
 			r.set(NodeSourced, BasisAddress, "source %s, %s; this capture does not show whether the node translated it or sent it itself", addr, nodeWords(role))
+			if r.Egress == nil && role.Exact {
+				left := r.Client
+				r.Egress = &left // as it left, whichever of the two
+			}
 		}
 	case cluster.RoleOther:
 		r.set(OtherSourced, BasisAddress, "source %s is none of the cluster's addresses", addr)
@@ -457,6 +461,26 @@ func (a *analysis) sentByNode(l *legState) bool {
 	return mac != [6]byte{} && a.host.macs[mac] || l.server.packets > 0 && l.server.flags&knowTTL != 0 && !ownTTL(l.server.ttl)
 }
 
+// fromPodLink tells whether all that the client sent at a leg came in on links whose names, printed by the host itself, say that they
+// lead to Pods of this node.
+func (a *analysis) fromPodLink(l *legState) bool {
+	met := false
+	for _, x := range l.flows {
+		f := &a.t.flows[x]
+		for n := f.taps.head; n != 0; n = a.t.taps[n].next {
+			tp := &a.t.taps[n]
+			if tp.seen[f.client] == wire.DirUnknown {
+				continue
+			}
+			if tp.seen[f.client] != wire.DirIn || int(tp.iface) >= len(a.host.ifaces) || !a.host.ifaces[tp.iface].podName {
+				return false
+			}
+			met = true
+		}
+	}
+	return met
+}
+
 // notSent decides whether a Pod's request that came in never left this node. The text is the reason, either way.
 func (a *analysis) notSent(r *Request, v *view, o outcomeAt) (gap, string) {
 	l, s := v.pod, a.sum
@@ -466,9 +490,9 @@ func (a *analysis) notSent(r *Request, v *view, o outcomeAt) (gap, string) {
 		return gapInterfaces, "the capture is not of all interfaces, so a packet leaving by another one would not show"
 	case l.client.packets == 0:
 		return "no-request-packets", "no packet of the request is in the capture"
-	case l.client.flags&knowTTL == 0 || !ownTTL(l.client.ttl):
+	case (l.client.flags&knowTTL == 0 || !ownTTL(l.client.ttl)) && !(l.client.flags&knowTTL == 0 && a.fromPodLink(l)):
 		return gapHost, "the packets that came in were not made by a neighbour of this host (ttl), so it need not be their node"
-	case !a.isNode():
+	case !a.isNode() && !a.fromPodLink(l):
 		return gapHost, "nothing in the capture shows that this host is the Pod's node: it passes no packet on and sends none as the node"
 	case o.outcome != RequestOnly && !repliedByHost:
 		return "egress-not-joined", "it was answered, so it left or was served here; no packet leaving this host could be matched to it"
@@ -609,6 +633,8 @@ func gapText(g gap) string {
 		return "the far capture holds another connection to the same server at the same time, with the same payload or the same tuple"
 	case gapAmbiguous:
 		return "the far capture holds something at the same time that may be it, and too little to tell"
+	case gapExcerpt:
+		return "packets may be missing in the text, so one that is not in it may only not have been copied"
 	case gapBetweenFiles:
 		return "at that moment nothing was captured: it lies between two files of the capture"
 	case covered:

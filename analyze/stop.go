@@ -101,6 +101,8 @@ func (a *analysis) answerKept(r *Request) gap {
 		return gapWhole
 	case a.sum.HasDropped && a.sum.Dropped > 0:
 		return gapDropped
+	case a.sum.Excerpt != "":
+		return gapExcerpt
 	case a.t.letGo > 0:
 		return gapLetGo
 	}

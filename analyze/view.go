@@ -193,6 +193,7 @@ type ifaceSeen struct {
 	uplink   bool   // packets of the node itself, or translated ones, go out here
 	podSide  bool   // packets of Pods come in here with the TTL they were sent with
 	podFact  string // what says so
+	podName  bool   // its name says so, printed by the host itself
 	loopback bool
 }
 
@@ -213,7 +214,8 @@ type hostFacts struct {
 }
 
 // learn gathers what a capture's requests tell of the host, so that each can be judged in the light of all.
-func learn(t *table, chains []chain, facts *cluster.Facts, ifaces []wire.Interface, side wire.Side) *hostFacts {
+func learn(t *table, chains []chain, facts *cluster.Facts, sum *wire.Summary, side wire.Side) *hostFacts {
+	ifaces := sum.Interfaces
 	h := &hostFacts{
 		ifaces: make([]ifaceSeen, len(ifaces)), own: make(map[wire.Addr]bool), translatedTo: make(map[wire.Addr]bool),
 		pods: make(map[wire.Addr]bool), macs: make(map[[6]byte]bool),
@@ -223,6 +225,12 @@ func learn(t *table, chains []chain, facts *cluster.Facts, ifaces []wire.Interfa
 		if ifaces[i].HasIndex && side == wire.SideNear { // the links are the node's
 			if l, ok := facts.Link(ifaces[i].Index); ok && l.PodSide {
 				h.ifaces[i].podSide, h.ifaces[i].podFact = true, "--links"
+			}
+		}
+		if sum.Text && sum.OwnNames && side == wire.SideNear { // printed where it was captured, so that the name is that host's
+			if _, ok := cluster.PodSideName(ifaces[i].Name); ok {
+				h.ifaces[i].podSide, h.ifaces[i].podFact = true, "the interface's name, as the host printed it"
+				h.ifaces[i].podName = true
 			}
 		}
 	}

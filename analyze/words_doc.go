@@ -128,6 +128,7 @@ func Words() []WordDoc {
 		{GroupUnknown, string(gapEnded), "The capture ended too soon after the request: an answer may have come later.", "Capture for longer, or let the client try again while capturing."},
 		{GroupUnknown, string(gapInterfaces), "Whether it left the node is not visible: not all interfaces were captured.", onTheNode},
 		{GroupUnknown, string(gapOpaque), "Something encrypted or undecoded left at that moment, and may have been the request.", "Capture outside the tunnel too, or stop other traffic in it while testing."},
+		{GroupUnknown, string(gapExcerpt), "Packets may be missing in the text: it was cut, parts were left out, or tcpdump counted more.", "Give the whole output, or the file that tcpdump -w writes."},
 		{GroupUnknown, string(gapHost), "Nothing shows that the capturing host is the Pod's node.", "Give --links (ip -o link on the node), or a capture that holds other traffic of the node too."},
 		{GroupUnknown, string(gapPodSide), "The capture shows no outgoing packet on the Pod's interface, so that none went there proves nothing.", onTheNode},
 		{GroupUnknown, string(gapNoFarCapture), "There is no capture at the far side, and this one cannot tell where behind the node packets stop.", "Capture at the destination at the same time, and give both: srcproof compare --near near.pcap --far far.pcap."},

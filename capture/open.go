@@ -12,6 +12,8 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/srcproof/srcproof/capture/tcpdump"
 )
 
 // maxZstdWindow bounds the memory that a zstd stream may demand; it is the limit of the zstd command too (--long=27).
@@ -31,6 +33,8 @@ type Options struct {
 	// Filter, if not nil, is applied to each frame before decoding. A frame that it drops keeps its number and is counted
 	// in Summary.Frames, but gives no packets.
 	Filter FrameFilter
+	// Text says of tcpdump's text what it does not say itself.
+	Text tcpdump.Options
 }
 
 // Open opens a capture file; "-" is standard input. It returns a *FormatError (wrapping ErrNotCapture) if the content is
@@ -56,10 +60,11 @@ func Open(path string, opt Options) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader reads a capture from a stream. The format is told by content: pcap or pcapng, and gzip or zstd of either.
+// NewReader reads a capture from a stream. The format is told by content: pcap, pcapng or what tcpdump printed, and gzip or zstd of
+// either.
 // name is used in messages only. Close releases what the reader holds, and leaves src open.
 func NewReader(src io.Reader, name string, opt Options) (*Reader, error) {
-	r := &Reader{name: name, filter: opt.Filter, s: newStream(src)}
+	r := &Reader{name: name, filter: opt.Filter, textOptions: opt.Text, s: newStream(src)}
 	r.sum.First, r.sum.Last = noTime, noTime
 	suffix, err := r.uncompress()
 	if err == nil {
@@ -208,10 +213,10 @@ func (r *Reader) notCapture() error {
 	switch {
 	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"):
 		return &FormatError{r.name, "is an HTML page, not a capture", "the download gave an error page; download it again"}
-	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "["):
+	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "[{"), strings.HasPrefix(text, "[\n"), text == "[":
 		return &FormatError{r.name, "looks like JSON, not a capture", "give a pcap or pcapng file"}
 	case isText(head):
-		return &FormatError{r.name, "is text, not a capture", "give the file that tcpdump -w wrote"}
+		return r.openText()
 	}
 	return &FormatError{r.name, "is neither pcap nor pcapng", convertHint}
 }

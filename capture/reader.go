@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/srcproof/srcproof/capture/tcpdump"
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -17,6 +18,7 @@ type Reader struct {
 	name        string
 	compression string
 	filter      FrameFilter
+	textOptions tcpdump.Options
 	checked     []uint32 // link types that the filter was asked about
 	s           *stream
 	closers     []func() error
@@ -36,6 +38,7 @@ type Reader struct {
 	dec      Decoder
 	sum      wire.Summary
 	soft     *DamageError // first damage that did not stop the reading: reported at the end
+	printed  *textState   // of tcpdump's text; nil of a file
 	pending  error        // to be returned once the packets before it are delivered
 	complete bool         // the end was reached, and nothing was damaged
 }
@@ -47,6 +50,9 @@ type Reader struct {
 func (r *Reader) Read(dst []wire.Packet) (int, error) {
 	if len(dst) < MaxPerFrame {
 		return 0, fmt.Errorf("read %s: room for %d packets, need %d: %w", r.name, len(dst), MaxPerFrame, io.ErrShortBuffer)
+	}
+	if r.printed != nil {
+		return r.printed.read(dst)
 	}
 	n := 0
 	for r.pending == nil && n+MaxPerFrame <= len(dst) {
@@ -204,6 +210,9 @@ func (r *Reader) addLinkType(t uint32) {
 // Summary is what is known of the capture so far; it is complete once Read has returned an error. Interface names and
 // other texts are as the file gives them, not escaped.
 func (r *Reader) Summary() wire.Summary {
+	if r.printed != nil {
+		return r.printed.run.Summary
+	}
 	s := r.sum
 	s.Complete = r.complete
 	s.Skipped = r.dec.Skipped

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	"github.com/srcproof/srcproof/analyze"
 	"github.com/srcproof/srcproof/analyze/cluster"
@@ -216,12 +217,27 @@ func (b *builder) iface(capture int, iface uint32) Maybe {
 func windowOf(s *wire.Summary) Window {
 	from, until, recorded := s.Window()
 	switch {
+	case s.NoDate && from != wire.NoTime && until != wire.NoTime:
+		return Window{Basis: "clock", ClockFrom: clockText(from), ClockTo: clockText(until), Clock: known(until-from, true)}
 	case from == wire.NoTime || until == wire.NoTime:
 		return Window{Basis: "none"}
 	case recorded:
 		return Window{From: TimeOf(from), To: TimeOf(until), Basis: "recorded"}
 	}
 	return Window{From: TimeOf(from), To: TimeOf(until), Basis: "packets"}
+}
+
+// clockText is a time of a day that is not known.
+func clockText(ns int64) Maybe {
+	return Maybe(time.Unix(0, ns).UTC().Format("15:04:05.000000"))
+}
+
+// time is a time of a capture, absent where the capture's times have no date.
+func (b *builder) time(capture int, ns int64) Time {
+	if capture >= 0 && capture < len(b.res.Captures) && b.res.Captures[capture].Summary.NoDate {
+		return Time{}
+	}
+	return TimeOf(ns)
 }
 
 func (b *builder) capture(out *Capture, i int) {
@@ -281,6 +297,14 @@ func nonZero[T comparable](v T) *T {
 	return known(v, v != zero)
 }
 
+// captureOf is the capture whose clock a request's times are by.
+func captureOf(r *analyze.Request) int {
+	if len(r.Legs) == 0 {
+		return 0
+	}
+	return r.Legs[0].Capture
+}
+
 func (b *builder) request(out *Request, in *analyze.Request) {
 	*out = Request{
 		ID: requestID(in), Proto: in.Tuple.Proto.String(), Direction: in.Way.String(),
@@ -290,7 +314,7 @@ func (b *builder) request(out *Request, in *analyze.Request) {
 		Source: in.Source.String(), SourceBasis: in.Basis.String(), Outcome: in.Outcome.String(),
 		ConnState: Maybe(in.ConnState), History: Maybe(in.History), Completed: in.Completed, Unanswered: known(in.Unanswered, in.Outcome == analyze.RequestOnly), StoppedAt: in.StoppedAt.String(),
 		Unknown: make([]Unknown, len(in.Unknown)), Reasons: b.texts.take(len(in.Reasons)),
-		First: TimeOf(in.First), Last: TimeOf(in.Last), Handshake: known(in.Handshake, in.Handshake >= 0),
+		First: b.time(captureOf(in), in.First), Last: b.time(captureOf(in), in.Last), Handshake: known(in.Handshake, in.Handshake >= 0),
 		RequestsSent: in.RequestsSent, RepliesSeen: in.RepliesSeen, Retransmissions: in.Retransmissions,
 		Join: make([]Join, len(in.Joins)), Frames: b.frames.take(len(in.Frames)), Findings: append([]string{}, in.Findings...),
 		Legs: b.legs.take(len(in.Legs)),
@@ -312,7 +336,7 @@ func (b *builder) request(out *Request, in *analyze.Request) {
 	}
 	for i, f := range in.Frames {
 		out.Frames[i] = Frame{
-			Capture: f.Capture, Frame: f.Frame, Time: TimeOf(f.Time), Interface: b.iface(f.Capture, f.Iface),
+			Capture: f.Capture, Frame: f.Frame, Time: b.time(f.Capture, f.Time), Interface: b.iface(f.Capture, f.Iface),
 			Direction: f.Direction.String(), Leg: f.Leg.String(), What: f.What,
 		}
 	}

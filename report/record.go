@@ -106,7 +106,11 @@ type Interface struct {
 type Window struct {
 	From  Time   `json:"from"`
 	To    Time   `json:"to"`
-	Basis string `json:"basis"` // "packets": first and last packet; "recorded": the file says when it was captured; "none": no packet has a time
+	Basis string `json:"basis"` // "packets": first and last packet; "recorded": the file says when it was captured; "clock": the text's times have no date; "none": no packet has a time
+	// Of times without a date: the time of day of the first and of the last packet, and the nanoseconds between them.
+	ClockFrom Maybe  `json:"clock_from"`
+	ClockTo   Maybe  `json:"clock_to"`
+	Clock     *int64 `json:"clock_ns"`
 }
 
 // Endpoint is one end of a request.

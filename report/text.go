@@ -115,6 +115,10 @@ func (p *page) capture(c *Capture) {
 	if c.Label != "" {
 		name = shown(string(c.Label), maxLabel) + " (" + name + ")"
 	}
+	if c.Format == "conntrack" {
+		p.paragraph(0, p.strong.Sprint(name)+"  connection table of the node, "+count(c.Packets, "connection"), nil)
+		return
+	}
 	parts := []string{Escape(c.Side)}
 	for _, n := range c.LinkTypes {
 		parts = append(parts, linkWord(n))
@@ -131,6 +135,9 @@ func (p *page) capture(c *Capture) {
 	parts = append(parts, count(c.Packets, "packet")+skippedWords(c))
 	if c.Window.From.Known() && c.Window.To.Known() {
 		parts = append(parts, p.window(c.Window))
+	}
+	if c.Window.Clock != nil {
+		parts = append(parts, shortClock(c.Window.ClockFrom)+"-"+shortClock(c.Window.ClockTo)+" ("+duration(*c.Window.Clock)+"), no date")
 	}
 	if c.SnapLen != nil && *c.SnapLen < 1500 {
 		parts = append(parts, "cut at "+count(uint64(*c.SnapLen), "byte")+" a packet")
@@ -169,6 +176,12 @@ func (p *page) capture(c *Capture) {
 		notes = append(slices.Clone(notes[:maxNotes]), "and "+count(uint64(more), "more note")+": -o json")
 	}
 	p.labelled("note", notes)
+}
+
+// shortClock is a time of day without the fraction.
+func shortClock(s Maybe) string {
+	whole, _, _ := strings.Cut(string(s), ".")
+	return shown(whole, 12)
 }
 
 // skippedWords says in parentheses why some of the packets were not judged, the commonest reason first.

@@ -34,6 +34,10 @@ type Input struct {
 	Agent                             MasqAgent
 	NoDefaultSNAT                     bool
 
+	// Conntrack is what was printed of the node's connection table (ReadConntrack); nil if not given.
+	Conntrack     []byte
+	ConntrackName string
+
 	// Rules is what was printed of the node's installed rules, one text for each file.
 	Rules []RulesText
 }
@@ -146,6 +150,9 @@ type Facts struct {
 	intent              *Intent
 	setup               MasqSetup // as far as it was stated, for a configuration that is planned
 	rules               *netfilter.Ruleset
+	entries             []Entry
+	tableName           string
+	connections         *Connections
 	nodes               []Node
 	agents              []Agent
 	pods                map[wire.Addr][]Pod
@@ -168,11 +175,13 @@ func New(in Input) (*Facts, error) {
 	errLinks := b.linkFile(in)
 	rules, errRules := b.rules(in)
 	intent, setup, errIntent := b.masquerade(in, rules)
-	if err := errors.Join(errFlags, errCluster, errLinks, errIntent, errRules); err != nil {
+	entries, known, errConntrack := b.conntrack(in)
+	if err := errors.Join(errFlags, errCluster, errLinks, errIntent, errRules, errConntrack); err != nil {
 		return nil, err
 	}
 	f := b.facts()
 	f.local, f.intent, f.setup, f.rules = slices.Clone(in.NodeIPs), intent, setup, rules
+	f.entries, f.connections, f.tableName = entries, known, in.ConntrackName
 	if intent != nil {
 		intent.check(f, false)
 		f.warnings = append(f.warnings, intent.Warnings...)

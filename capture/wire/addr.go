@@ -1,6 +1,9 @@
 package wire
 
-import "net/netip"
+import (
+	"net/netip"
+	"strconv"
+)
 
 // Addr is an IP address in 16 bytes; IPv4 is held as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2). It is comparable,
 // holds no pointer and needs no family beside it: two captures' addresses can be compared as they are, and a flow
@@ -60,8 +63,21 @@ func (a Addr) IsLoopback() bool {
 	return a == Addr{15: 1}
 }
 
-// String returns the usual text form (RFC 5952 for IPv6).
-func (a Addr) String() string { return a.Netip().String() }
+// String returns the usual text form (RFC 5952 for IPv6), or the name that stands in the address's place.
+func (a Addr) String() string {
+	if name := a.Name(); name != "" {
+		return name
+	}
+	return a.Netip().String()
+}
+
+// withPort returns "10.0.0.1:80", "[2001:db8::1]:80" or "host.example:80".
+func (a Addr) withPort(port uint16) string {
+	if name := a.Name(); name != "" {
+		return name + ":" + strconv.Itoa(int(port))
+	}
+	return netip.AddrPortFrom(a.Netip(), port).String()
+}
 
 // Compare orders addresses by their 16 bytes.
 func (a Addr) Compare(b Addr) int {

@@ -94,9 +94,18 @@ type Summary struct {
 	FilteredOut   uint64 // records that a filter of the reader's left out, not the capture's own; part of Frames
 	CutFrames     uint64 // frames whose captured bytes ended inside the headers that the analysis reads (IsCut)
 	Notes         []string
-	Hardware      string // pcapng section header options, not escaped
-	OS            string
-	Application   string
+	// Text is true for what tcpdump printed: names of interfaces only tell points apart, for they may be another host's.
+	Text bool
+	// OwnNames is true of a text that shows that tcpdump captured live where it printed: the names are that host's.
+	OwnNames bool
+	// NoDate is true where times count from the midnight of a day, or a packet, that is not known: they can be compared with each
+	// other, and with no other capture's.
+	NoDate bool
+	// Excerpt says why packets that were captured may be missing in a text; "" if nothing speaks for it.
+	Excerpt     string
+	Hardware    string // pcapng section header options, not escaped
+	OS          string
+	Application string
 }
 
 // Window returns when the capture ran: as it records it itself, or else from its first frame to its last one. NoTime is not

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"net/netip"
 	"strconv"
 )
 
@@ -119,8 +118,7 @@ func (t Tuple) Compare(u Tuple) int {
 // String returns "tcp 10.0.0.1:1 > 10.0.0.2:2", and "icmp 10.0.0.1 > 10.0.0.2 id 7" for echo.
 func (t Tuple) String() string {
 	if t.Proto.HasPorts() {
-		return t.Proto.String() + " " + netip.AddrPortFrom(t.Src.Netip(), t.SrcPortOrEchoID).String() + " > " +
-			netip.AddrPortFrom(t.Dst.Netip(), t.DstPortOrEchoID).String()
+		return t.Proto.String() + " " + t.Src.withPort(t.SrcPortOrEchoID) + " > " + t.Dst.withPort(t.DstPortOrEchoID)
 	}
 	s := t.Proto.String() + " " + t.Src.String() + " > " + t.Dst.String()
 	if t.IsEcho() {

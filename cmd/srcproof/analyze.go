@@ -47,7 +47,7 @@ Exit codes:
   srcproof analyze node.pcap --request 'tcp 172.16.0.13 > 10.20.0.10:80' --expect source=node-snated
   tcpdump -ni any -w - 'host 10.20.0.10 or icmp' | srcproof analyze -`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if len(args) == 0 && !flags.common.facts.conntrack.given {
 				return &usageError{what: "no capture named", hint: "srcproof analyze FILE, or - for standard input"}
 			}
 			return nil
@@ -95,6 +95,10 @@ func (f *analyzeFlags) sideOf() (wire.Side, error) {
 
 // runAnalyze reports what it can: a capture that cannot be opened is no reason to keep silent about the others.
 func runAnalyze(ctx context.Context, std *stdio, opt analyzeOptions) error {
+	if len(opt.args[wire.SideNear])+len(opt.args[wire.SideFar]) == 0 {
+		shown, verdict := opt.common.question.ask(analyze.FromTable(opt.common.facts))
+		return errors.Join(opt.common.output.write(std, shown), verdict)
+	}
 	set := openCaptures(ctx, std, opt.args, opt.common.captures)
 	defer set.Close()
 	if len(set.sources) == 0 {

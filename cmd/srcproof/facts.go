@@ -16,15 +16,16 @@ import (
 // Files of facts are read whole, because JSON and YAML are; these bound what that may cost. kubectl's JSON is about
 // 10 KiB per Pod, so that 1 GiB is a cluster of 100,000 Pods; a line of `ip -o link` is about 200 bytes.
 const (
-	maxClusterFile = 1 << 30
-	maxLinksFile   = 16 << 20
-	maxConfigFile  = 16 << 20 // a ConfigMap is at most 1 MiB (etcd's limit), a List holds some
+	maxClusterFile   = 1 << 30
+	maxLinksFile     = 16 << 20
+	maxConntrackFile = 512 << 20 // about 200 bytes a connection, of which a large node has a million
+	maxConfigFile    = 16 << 20  // a ConfigMap is at most 1 MiB (etcd's limit), a List holds some
 )
 
 // factFlags are the facts of the cluster as they were typed.
 type factFlags struct {
 	podCIDRs, serviceCIDRs, nodeCIDRs, nodeIPs []string
-	cluster, links                             once
+	cluster, links, conntrack                  once
 
 	masqConfig, agent, agentManifest once
 	noDefaultSNAT                    bool
@@ -38,6 +39,7 @@ func (f *factFlags) add(cmd *cobra.Command) {
 	fs.StringArrayVar(&f.nodeCIDRs, "node-cidr", nil, "`CIDR` that the nodes have their addresses from")
 	fs.StringArrayVar(&f.nodeIPs, "node-ip", nil, "`IP` address of the node; give the flag once for each address")
 	fs.Var(&f.cluster, "cluster", "`FILE` with what kubectl get nodes,pods -A -o json printed")
+	fs.Var(&f.conntrack, "conntrack", "`FILE` with what conntrack -L printed on the node")
 	fs.Var(&f.links, "links", "`FILE` with what ip -o link printed on the node")
 	addFlags(cmd, "Facts of the cluster", fs)
 
@@ -87,6 +89,9 @@ func (f *factFlags) resolve() (*cluster.Facts, error) {
 		ClusterName:  f.cluster.value,
 		Links:        file("--links", f.links, maxLinksFile),
 		LinksName:    f.links.value,
+
+		Conntrack:     file("--conntrack", f.conntrack, maxConntrackFile),
+		ConntrackName: f.conntrack.value,
 
 		MasqConfig:        file("--masq-config", f.masqConfig, maxConfigFile),
 		MasqConfigName:    f.masqConfig.value,

@@ -13,12 +13,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/srcproof/srcproof/analyze"
 	"github.com/srcproof/srcproof/capture"
 	"github.com/srcproof/srcproof/capture/filter"
+	"github.com/srcproof/srcproof/capture/tcpdump"
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -32,6 +34,7 @@ const capturesHeading = "Captures"
 type captureFlags struct {
 	filter, nearFilter, farFilter once
 	digest                        bool
+	date, zone                    once
 }
 
 func (f *captureFlags) add(cmd *cobra.Command) {
@@ -40,7 +43,47 @@ func (f *captureFlags) add(cmd *cobra.Command) {
 	fs.Var(&f.nearFilter, "near-filter", "`EXPR` that the near capture was taken with; '' if with none")
 	fs.Var(&f.farFilter, "far-filter", "`EXPR` that the far capture was taken with; '' if with none")
 	fs.BoolVar(&f.digest, "digest", false, "put the SHA-256 of each file on record")
+	fs.Var(&f.date, "date", "`DATE` of the first packet of a text whose times have none, like 2026-11-30")
+	fs.Var(&f.zone, "tz", "`ZONE` of the times in a text: UTC, Europe/Berlin, or +01:00")
 	addFlags(cmd, capturesHeading, fs)
+	registerCompletion(cmd, "date", cobra.NoFileCompletions)
+	registerCompletion(cmd, "tz", cobra.NoFileCompletions)
+}
+
+// textOptions are what is said of the times in texts.
+func (f *captureFlags) textOptions() (opt tcpdump.Options, err error) {
+	if f.date.given {
+		if opt.Day, err = time.Parse(time.DateOnly, f.date.value); err != nil {
+			return opt, &usageError{what: "--date " + f.date.value + ": not a date", hint: "write it like 2026-11-30"}
+		}
+		if !f.zone.given {
+			return opt, &usageError{what: "--date without --tz: of which zone are the times?", hint: "--tz UTC, --tz Europe/Berlin or --tz +01:00: as date prints it on the host where tcpdump ran"}
+		}
+	}
+	if f.zone.given {
+		if opt.Zone, err = parseZone(f.zone.value); err != nil {
+			return opt, err
+		}
+	}
+	return opt, nil
+}
+
+// parseZone reads a zone by its name (IANA) or as hours and minutes east of UTC.
+func parseZone(text string) (*time.Location, error) {
+	for _, form := range []string{"-07:00", "-0700", "-07"} {
+		if t, err := time.Parse(form, text); err == nil {
+			_, offset := t.Zone()
+			return time.FixedZone(text, offset), nil
+		}
+	}
+	if text == "" || text == "Local" {
+		return nil, &usageError{what: "--tz " + text + ": not a zone", hint: "write it like UTC, Europe/Berlin or +01:00"}
+	}
+	zone, err := time.LoadLocation(text)
+	if err != nil {
+		return nil, &usageError{what: "--tz " + text + ": not a zone", hint: "write it like UTC, Europe/Berlin or +01:00"}
+	}
+	return zone, nil
 }
 
 // resolve checks what was typed and compiles the filter.
@@ -51,6 +94,10 @@ func (f *captureFlags) resolve() (captureOptions, error) {
 		if opt.filter, err = filter.Compile(f.filter.value); err != nil {
 			return opt, &usageError{what: "--filter: " + err.Error()}
 		}
+	}
+	var err error
+	if opt.text, err = f.textOptions(); err != nil {
+		return opt, err
 	}
 	for side, stated := range map[wire.Side]once{wire.SideNear: f.nearFilter, wire.SideFar: f.farFilter} {
 		opt.stated[side] = statedFilter{stated.value, stated.given}
@@ -64,6 +111,7 @@ type captureOptions struct {
 	stated [2]statedFilter // by wire.Side
 	digest bool
 	part   part
+	text   tcpdump.Options
 }
 
 // A part is one side of a moment: of a capture that spans it only the packets of that side are read. The zero part is all.
@@ -192,7 +240,7 @@ func openCaptures(ctx context.Context, std *stdio, args [2][]captureArg, opt cap
 				continue
 			}
 			src.progress = progress
-			set.sources = append(set.sources, src)
+			set.sources = append(append(set.sources, src), src.furtherRuns()...)
 		}
 	}
 	return &set
@@ -230,6 +278,9 @@ func (s *captureSet) finish(captures []analyze.CaptureInfo) {
 		if src.err != nil {
 			s.errs = append(s.errs, fmt.Errorf("%w; the report covers what could be read", src.err))
 		}
+		if src.of != nil { // the first run's file, whose digest is known by now
+			captures[i].SHA256 = src.of.digest
+		}
 		if src.hash == nil {
 			continue
 		}
@@ -238,7 +289,7 @@ func (s *captureSet) finish(captures []analyze.CaptureInfo) {
 			s.errs = append(s.errs, err)
 			continue
 		}
-		captures[i].SHA256 = digest
+		captures[i].SHA256, src.digest = digest, digest
 	}
 }
 
@@ -263,9 +314,36 @@ type captureSource struct {
 	reader   *capture.Reader
 	filtered *countingFilter // nil unless --filter is given
 	kept     uint64          // packets that lie in the part that is read
+	digest   string          // once it is known
 	hash     hash.Hash       // nil if no digest is wanted
 	progress *progress
-	err      error // the first thing that was wrong with the file
+	run      int            // of tcpdump in a text; 0 is the first or only one
+	of       *captureSource // the first run's, whose file this is; nil of the first
+	err      error          // the first thing that was wrong with the file
+}
+
+// furtherRuns are the captures of a text behind its first. Each is one by itself: they may be of several hosts.
+func (s *captureSource) furtherRuns() []*captureSource {
+	var out []*captureSource
+	for i, r := range s.reader.Runs() {
+		out = append(out, &captureSource{ctx: s.ctx, arg: s.arg, side: s.side, opt: s.opt, reader: r, progress: s.progress, run: i + 1, of: s})
+	}
+	return out
+}
+
+// label is the capture's: as typed, and of a text with several runs with the run's number and host.
+func (s *captureSource) label() string {
+	if s.of == nil && s.reader.Runs() == nil {
+		return s.arg.label
+	}
+	l := fmt.Sprintf("run %d", s.run+1)
+	if s.arg.label != "" {
+		l = s.arg.label + " " + l
+	}
+	if host := s.reader.Host(); host != "" {
+		l += " " + host
+	}
+	return l
 }
 
 func openCapture(ctx context.Context, std *stdio, arg captureArg, side wire.Side, opt captureOptions) (*captureSource, error) {
@@ -277,7 +355,7 @@ func openCapture(ctx context.Context, std *stdio, arg captureArg, side wire.Side
 		src.hash = sha256.New()
 		src.file = io.TeeReader(src.file, src.hash)
 	}
-	var read capture.Options
+	read := capture.Options{Text: opt.text}
 	if opt.filter != nil { // not a nil *countingFilter in the interface
 		src.filtered = &countingFilter{Filter: opt.filter}
 		read.Filter = src.filtered
@@ -393,7 +471,7 @@ func (s *captureSource) narrowed(known string, ok bool) string {
 func (s *captureSource) input() analyze.Input {
 	stated := s.opt.stated[s.side]
 	return analyze.Input{
-		File: s.arg.file, Label: s.arg.label, Side: s.side,
+		File: s.arg.file, Label: s.label(), Side: s.side,
 		StatedFilter: s.narrowed(stated.expr, stated.given), HasStated: stated.given,
 		Source: s,
 	}

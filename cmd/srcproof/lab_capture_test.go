@@ -62,8 +62,8 @@ func (b *labBuffer) Bytes() []byte {
 // snap length: tcpdump's default leaves eight slots, and drops.
 const labSnapLen = "16384"
 
-// tcpdump is a running capture.
-type tcpdump struct {
+// labTcpdump is a running capture.
+type labTcpdump struct {
 	labTap
 	t      labT
 	cmd    *exec.Cmd
@@ -73,9 +73,9 @@ type tcpdump struct {
 
 // startTcpdump starts a capture and returns once it listens. It writes to a pipe: some distributions' tcpdump gives up
 // root, or is confined, before it opens a file.
-func (l *lab) startTcpdump(tap labTap) *tcpdump {
+func (l *lab) startTcpdump(tap labTap) *labTcpdump {
 	l.t.Helper()
-	d := &tcpdump{labTap: tap, t: l.t, out: new(labBuffer), stderr: make(chan string, 1)}
+	d := &labTcpdump{labTap: tap, t: l.t, out: new(labBuffer), stderr: make(chan string, 1)}
 	args := []string{"netns", "exec", tap.at(l).ns, "tcpdump", "-n", "-i", tap.iface, "--immediate-mode", "-s", labSnapLen, "-B", "4096", "-U", "-w", "-"}
 	d.cmd = exec.Command("ip", append(args, strings.Fields(tap.filter)...)...)
 	d.cmd.Stdout = d.out
@@ -112,7 +112,7 @@ func (l *lab) startTcpdump(tap labTap) *tcpdump {
 }
 
 // labSettle waits until no running capture has grown for a while.
-func labSettle(dumps []*tcpdump) {
+func labSettle(dumps []*labTcpdump) {
 	const quiet, most = 200 * time.Millisecond, 5 * time.Second
 	size := func() (n int) {
 		for _, d := range dumps {
@@ -140,7 +140,7 @@ type labCapture struct {
 var tcpdumpCounts = regexp.MustCompile(`(?m)^(\d+) packets? (captured|received by filter|dropped by kernel)$`)
 
 // stop ends the capture as a person does, with an interrupt.
-func (d *tcpdump) stop() labCapture {
+func (d *labTcpdump) stop() labCapture {
 	d.t.Helper()
 	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
 		d.t.Fatalf("lab: tcpdump for %s: %v", d.name, err)

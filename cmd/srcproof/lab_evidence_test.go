@@ -134,7 +134,7 @@ func labChanges() []change {
 // the node's own comes first: it shows since when the capture runs, and so that no SYN of the Pod's repeats an older one.
 func (p *phases) phase(name string, traffic func()) {
 	p.t.Helper()
-	var dumps []*tcpdump
+	var dumps []*labTcpdump
 	for _, tap := range []labTap{
 		{name, "any", hostFilter, func(l *lab) *labHost { return l.node }},
 		{name + "-far", "ens4", "", func(l *lab) *labHost { return l.far }},

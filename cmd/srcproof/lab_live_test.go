@@ -156,7 +156,7 @@ func TestLabLive(t *testing.T) {
 	l.addPod2() // its interface appears while the capture runs
 	l.expect(l.pod2.tcp(server2, waitBrief), endCompleted, "the new Pod's request")
 	time.Sleep(1500 * time.Millisecond)
-	labSettle([]*tcpdump{dump})
+	labSettle([]*labTcpdump{dump})
 	tcpd := dump.stop()
 	stdout, stderr, code := live.stop(os.Interrupt)
 	if code != 0 || !strings.Contains(stderr, "none dropped by the kernel") {

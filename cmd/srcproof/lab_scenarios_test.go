@@ -183,7 +183,7 @@ func (r *scenarioResult) inLab(t labT) {
 	r.captures = map[string]labCapture{}
 	l := newLab(t, r.name, r.kind)
 	defer func() { r.lacks = l.lacks }()
-	var dumps []*tcpdump
+	var dumps []*labTcpdump
 	r.run(l, func() {
 		for _, tap := range slices.Concat(labTaps(r.filter), r.taps) {
 			dumps = append(dumps, l.startTcpdump(tap))

@@ -49,7 +49,7 @@ func (a *analysis) fromEntry(e *cluster.Entry) Request {
 	case HandshakeCompleted, Answered:
 		r.StoppedAt = StopNone
 	case RequestOnly, HalfOpen:
-		r.unknown("outcome", string(gapEnded), "the table was listed at one moment: the answer may have come later", "conntrack -L once more, or a capture: tcpdump -ni any -w near.pcap "+hostFilter(&r))
+		r.unknown("outcome", gapEnded, "the table was listed at one moment: the answer may have come later", "conntrack -L once more, or a capture: tcpdump -ni any -w near.pcap "+hostFilter(&r))
 		r.unknown("stopped_at", "connection-table", "a connection table does not tell where packets stop", "a capture: tcpdump -ni any -w near.pcap "+hostFilter(&r))
 	case OutcomeUnknown:
 		r.unknown("outcome", "connection-table", fmt.Sprintf("the connection table has it in state %s, which does not tell how it was answered", e.State), "a capture: tcpdump -ni any -w near.pcap "+hostFilter(&r))

@@ -53,6 +53,9 @@ func parseHead(line string) (h head, ok bool) {
 	}
 	linked := false
 	s, linked = h.link(s)
+	if i := strings.Index(s, "ethertype IPv"); timed && !linked && i > 0 { // behind other link layers, as 802.11's
+		s, linked = h.link(s[i:])
+	}
 	h.rest = s
 	switch {
 	case strings.HasPrefix(s, "IP "), strings.HasPrefix(s, "IP6 "):
@@ -106,6 +109,13 @@ func (h *head) link(s string) (rest string, linked bool) {
 	}
 	for {
 		switch {
+		case strings.HasPrefix(s, "IP6 (0x"), strings.HasPrefix(s, "IP (0x"): // PPP: "IP6 (0x0057), length 74: "
+			_, behind, found := strings.Cut(s, "), ")
+			if !found {
+				return s, linked
+			}
+			s, linked = behind, true
+			continue
 		case strings.HasPrefix(s, "ethertype "):
 			kind, behind := s[len("ethertype "):], ""
 			end := strings.Index(kind, ", ")
@@ -240,7 +250,7 @@ func addressOf(s string) (wire.Addr, bool) {
 		s = s[:i]
 	}
 	if a, err := netip.ParseAddr(s); err == nil {
-		return wire.AddrFrom(a), wire.AddrFrom(a).IsValid()
+		return wire.AddrFrom(a), true
 	}
 	if s == "" || strings.Trim(s, "0123456789.") == "" {
 		return wire.Addr{}, false // an address that is cut

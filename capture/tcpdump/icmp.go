@@ -152,6 +152,18 @@ func (l *layer) icmp6(r string) {
 		default:
 			code(1, 0)
 		}
+	case strings.HasPrefix(r, "neighbor solicitation"):
+		l.ask(135, 135)
+	case strings.HasPrefix(r, "neighbor advertisement"):
+		l.ask(136, 135)
+	case strings.HasPrefix(r, "router solicitation"):
+		l.ask(133, 133)
+	case strings.HasPrefix(r, "router advertisement"):
+		l.ask(134, 133)
+	case strings.HasPrefix(r, "multicast listener query"):
+		l.ask(130, 130)
+	case strings.HasPrefix(r, "multicast listener report"), strings.HasPrefix(r, "multicast listener done"):
+		l.ask(131, 130)
 	case strings.HasPrefix(r, "packet too big"):
 		code(2, 0)
 		if i := strings.Index(r, "mtu "); i >= 0 {
@@ -164,6 +176,15 @@ func (l *layer) icmp6(r string) {
 		last()
 	case strings.HasPrefix(r, "ip reassembly time exceeded"):
 		code(3, 1)
+	}
+}
+
+// ask is a query without an identifier, or its answer.
+func (l *layer) ask(typ, query uint8) {
+	l.p.ICMPType, l.p.Tuple.Query = typ, query
+	l.p.Known |= wire.KnowTransport
+	if typ != query {
+		l.p.Attr |= wire.IsReply
 	}
 }
 

@@ -232,9 +232,7 @@ func (l *layer) transport() {
 		l.p.Tuple.Proto = wire.ProtoICMP6
 	case strings.HasPrefix(r, "GREv"):
 		l.carrier(wire.TunnelGRE, 47)
-		if i := strings.Index(r, ": IP"); i >= 0 {
-			l.inner = append(l.inner, r[i+2:])
-		}
+		l.behind(r)
 	case strings.HasPrefix(r, "IP6 "):
 		l.carrier(wire.Tunnel6in4, 41)
 		l.inner = append(l.inner, r)
@@ -260,6 +258,13 @@ func (l *layer) transport() {
 	case isPortless(r):
 		l.proto(portlessNumber(r))
 		l.portless = true
+	case !hasPort(l.src) && !hasPort(l.dst) && beginsLayer(r): // with -e no word stands before the inner header
+		if l.v6 {
+			l.carrier(wire.Tunnel6in4, 41)
+		} else {
+			l.carrier(wire.TunnelIPIP, 4)
+		}
+		l.inner = append(l.inner, r)
 	default:
 		l.udp(r)
 	}
@@ -295,6 +300,49 @@ func (l *layer) carrier(t wire.Tunnel, number int) {
 	l.p.Tunnel = t
 	l.proto(number)
 	l.portless = true
+}
+
+// behind finds the packet that a tunnel carries, printed behind its own header on the same line.
+func (l *layer) behind(r string) {
+	for i := strings.Index(r, ": "); i >= 0; {
+		inner := r[i+2:]
+		if _, _, ok := cutHead(inner); ok && !strings.HasPrefix(inner, "IP (0x") && !strings.HasPrefix(inner, "IP6 (0x") || beginsLayer(inner) {
+			l.inner = append(l.inner, inner)
+			return
+		}
+		if carried, ok := behindEthernet(inner); ok { // "aa:bb > cc:dd, ethertype IPv4 (0x0800), length 98: ..."
+			l.inner = append(l.inner, carried)
+			return
+		}
+		next := strings.Index(inner, ": ")
+		if next < 0 {
+			return
+		}
+		i += 2 + next
+	}
+}
+
+// beginsLayer tells whether a text begins with two addresses, as an IP header does where its word is not printed.
+func beginsLayer(s string) bool {
+	src, rest, ok := strings.Cut(s, " > ")
+	if !ok || len(src) > 64 {
+		return false
+	}
+	dst, _, ok := cutDestination(rest)
+	isAddress := func(s string) bool {
+		if _, err := netip.ParseAddr(s); err == nil {
+			return true
+		}
+		_, err := netip.ParseAddr(hostOf(s))
+		return err == nil
+	}
+	return ok && isAddress(src) && isAddress(dst)
+}
+
+// hasPort tells whether an address is printed with a port.
+func hasPort(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err != nil
 }
 
 // isPortless tells the summaries of protocols that run on IP itself.

@@ -96,7 +96,7 @@ func fraction(s string) (ns int64, ok bool) {
 // epochOf reads seconds since 1970 with a fraction.
 func epochOf(s string) (ns int64, ok bool) {
 	whole, frac, found := strings.Cut(s, ".")
-	if !found || len(whole) < 9 || len(whole) > 10 {
+	if !found || len(whole) < 1 || len(whole) > 10 || len(frac) != 6 && len(frac) != 9 {
 		return 0, false
 	}
 	n := int64(0)

@@ -203,17 +203,7 @@ func (l *layer) udp(r string) {
 func (l *layer) vxlan(t wire.Tunnel, r string) {
 	l.p.Attr |= wire.IsCarrier
 	l.p.Tunnel = t
-	for _, mark := range []string{": IP ", ": IP6 "} {
-		if i := strings.Index(r, mark); i >= 0 {
-			l.inner = append(l.inner, r[i+2:])
-			return
-		}
-	}
-	if i := strings.Index(r, ": "); i >= 0 { // the inner packet's link layer: "aa:bb > cc:dd, ethertype IPv4 (0x0800), length 98: ..."
-		if inner, ok := behindEthernet(r[i+2:]); ok {
-			l.inner = append(l.inner, inner)
-		}
-	}
+	l.behind(r)
 }
 
 // sctp reads "sctp (1) [INIT] [init tag: 7] ...".

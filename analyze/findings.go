@@ -705,6 +705,10 @@ func farWords(res *Result, r *Request) string {
 	return s
 }
 
+// counted tells whether packets of it were counted: a connection table lists connections without, unless the kernel counts
+// (net.netfilter.nf_conntrack_acct).
+func (r *Request) counted() bool { return r.RequestsSent+r.RepliesSeen > 0 }
+
 // isRequest tells whether a cited frame is one that opens or asks.
 func isRequest(what string) bool {
 	return strings.HasPrefix(what, "SYN") && !strings.HasPrefix(what, "SYN-ACK") || what == "request" || strings.HasPrefix(what, "INIT") && what != "INIT ACK"
@@ -716,6 +720,9 @@ func (r *Request) answerAtEgress() bool {
 }
 
 func sentWords(r *Request) string {
+	if !r.counted() {
+		return "listed by conntrack"
+	}
 	noun := "packet"
 	if r.Tuple.Proto == wire.ProtoTCP && (r.Outcome == RequestOnly || r.Outcome == Rejected || r.Outcome == Refused) {
 		noun = "SYN"
@@ -842,6 +849,9 @@ func answerWords(res *Result, r *Request) string {
 		if r.Completed {
 			return s + ", data or close both ways"
 		}
+		if len(r.Legs) == 0 {
+			return s + " by the kernel's state of it"
+		}
 		return s + ", no data answered"
 	case Rejected:
 		if r.ICMP != nil {
@@ -859,6 +869,9 @@ func answerWords(res *Result, r *Request) string {
 	case HalfOpen:
 		return fmt.Sprintf("SYN-ACK seen, never acknowledged (%s)", plural(r.RepliesSeen, "reply packet"))
 	case Answered:
+		if !r.counted() {
+			return "an answer came"
+		}
 		return plural(r.RepliesSeen, "reply packet")
 	case Midstream:
 		return fmt.Sprintf("%s back; the opening is not in the capture", plural(r.RepliesSeen, "packet"))

@@ -455,6 +455,9 @@ func dropped(n uint64) about {
 func dropsUnknown(r *recording) { r.summary.Dropped, r.summary.HasDropped = 0, false }
 func onFarSide(r *recording)    { r.input.Side = wire.SideFar }
 
+// printed is what tcpdump printed of a capture: no payloads, and no IP IDs.
+func printed(r *recording) { r.summary.Text, r.summary.Format = true, "tcpdump text" }
+
 // damagedEnd is a file that is broken behind its last packet.
 func damagedEnd(r *recording) {
 	r.summary.Complete, r.damage = false, errors.New("packet 99 at byte 9000: cut")
@@ -566,6 +569,8 @@ func factsOf(t testing.TB, words ...string) *cluster.Facts {
 			in.NodeCIDRs = append(in.NodeCIDRs, netip.MustParsePrefix(value))
 		case "service":
 			in.ServiceCIDRs = append(in.ServiceCIDRs, netip.MustParsePrefix(value))
+		case "conntrack":
+			in.Conntrack, in.ConntrackName = append(in.Conntrack, value+"\n"...), "conntrack.txt"
 		default:
 			t.Fatalf("no fact begins with %q", kind)
 		}

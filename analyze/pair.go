@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -65,10 +66,12 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 			all[i][j].checkSides()
 		}
 	}
-	counts := payloadCounts(near)
+	text := slices.ContainsFunc(slices.Concat(near, far), func(a *analysis) bool { return a.sum.Text })
+	known := slices.ContainsFunc(near, func(a *analysis) bool { return a.known.Len() > 0 })
+	counts := payloadCounts(near, text)
 	contested := make(map[[2]int]bool) // near capture and request: more than one far chain fits, or others claim it, too
 	for j, f := range far {
-		ix := newFarIndex(f)
+		ix := newFarIndex(f, text, known)
 		// What agrees in more than one thing is joined first and shows how the clocks lie; the rest has to fit that.
 		settle(ix.claims(near, partners, all, j, counts, contested, func(*pairing, *view, *partner) bool { return true }), partners, contested, func(c claim) bool { return c.strong })
 		for i, n := range near {
@@ -130,7 +133,7 @@ func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pa
 			if slices.ContainsFunc(partners[i][k], func(m partner) bool { return m.p.far == ix.a }) {
 				continue
 			}
-			m, fitting := ix.find(v, counts, func(m *partner) bool { return fits(p, v, m) })
+			m, fitting := ix.find(v, counts, n.known, func(m *partner) bool { return fits(p, v, m) })
 			switch {
 			case fitting == 1:
 				m.p = p
@@ -188,15 +191,16 @@ func settle(claims []claim, partners [][][]partner, contested map[[2]int]bool, k
 func (p *pairing) timely(v, far *view, m *partner) bool {
 	if k := m.payload; k != nil {
 		near := false
+		bare := k.bare() && (m.confidence != Exact || m.basis[0] == "ports") // without a clock that may be another with the same ends
 		v.prints(v.exit().flows, func(a *fingerprint, from int) {
 			lower, upper, known := p.clock.at(a.time)
 			if from != int(k.from) || a.size != k.size || !known {
-				near = near || !known && !m.moved
+				near = near || !known && !m.moved && !bare
 				return
 			}
 			far.prints(far.flows(), func(b *fingerprint, from int) {
 				const delay = 500_000_000
-				same := a.short == b.short && a.short != 0 || a.digest == b.digest
+				same := a.short == b.short && a.short != 0 || a.digest == b.digest || k.bare() && a.ts == b.ts
 				if from == int(k.from) && b.size == k.size && same && b.time-a.time >= lower-delay && b.time-a.time <= upper+delay {
 					near = true
 				}
@@ -311,7 +315,7 @@ func (v *view) leaving() wire.Tuple {
 }
 
 // payloadKey is a datagram's payload, length, sequence number (echo, SCTP), how many bytes of the payload the digest
-// covers, and, where a crowd shares the payload, the IP ID.
+// covers, and, where a crowd shares the payload, the IP ID. Text holds no payloads: held against it, a datagram is found by its ends.
 type payloadKey struct {
 	digest uint64
 	size   uint32
@@ -319,17 +323,35 @@ type payloadKey struct {
 	seq    uint32
 	proto  wire.Proto
 	from   uint8
-	ipid   uint16 // 0 in keys of the payload alone
+	ipid   uint16 // 0 in keys of the payload alone, and of the ends
+	ends   wire.Tuple
 }
 
-// payloadKeys calls visit for the keys of one datagram, the longest digest first.
-func payloadKeys(fp *fingerprint, from int, proto wire.Proto, icmp bool, visit func(payloadKey)) {
+// bare tells whether the key speaks of no payload.
+func (k *payloadKey) bare() bool { return k.digest == 0 }
+
+// payloadKeys calls visit for the keys of one datagram, the longest digest first. ends, if valid, are those by which it is found where
+// one side's payloads are not known: with them, the last keys are of what is left then.
+func payloadKeys(fp *fingerprint, from int, proto wire.Proto, ends wire.Tuple, visit func(payloadKey)) {
 	if fp.kind != printDatagram || fp.size == 0 {
 		return
 	}
 	k := payloadKey{size: fp.size, proto: family(proto), from: uint8(from)}
-	if icmp || proto == wire.ProtoSCTP {
+	if proto.IsICMP() || proto == wire.ProtoSCTP {
 		k.seq = fp.ts
+	}
+	if ends.Dst.IsValid() {
+		defer func() {
+			k.digest, k.cover, k.ends = 0, 0, ends
+			visit(k)
+			if fp.hasID && fp.ipid != 0 {
+				if k.ends.Src = (wire.Addr{}); ends.IsEcho() {
+					k.ends.SrcPortOrEchoID, k.ends.DstPortOrEchoID = 0, 0
+				}
+				k.ipid = fp.ipid
+				visit(k)
+			}
+		}()
 	}
 	seen := uint32(0)
 	for _, d := range [3]struct {
@@ -352,6 +374,24 @@ func payloadKeys(fp *fingerprint, from int, proto wire.Proto, icmp bool, visit f
 	}
 }
 
+// ends are what shows a datagram without its payload to be the same: of echo the server and the identifier, which translation
+// keeps where it can, and of others the whole tuple, for ports alone say nothing.
+func (v *view) ends() wire.Tuple {
+	t := v.leaving()
+	if t.IsEcho() {
+		t.Src = wire.Addr{}
+	}
+	return t
+}
+
+// endsIf are the ends where payloads are not known on one side, and else invalid.
+func (v *view) endsIf(text bool) wire.Tuple {
+	if text {
+		return v.ends()
+	}
+	return wire.Tuple{}
+}
+
 // family folds ICMP and ICMPv6: a translation between address families changes the type and not the payload.
 func family(p wire.Proto) wire.Proto {
 	if p == wire.ProtoICMP6 {
@@ -361,15 +401,15 @@ func family(p wire.Proto) wire.Proto {
 }
 
 // payloadCounts counts in how many near requests each payload occurs.
-func payloadCounts(near []*analysis) map[payloadKey]int32 {
+func payloadCounts(near []*analysis, text bool) map[payloadKey]int32 {
 	counts := make(map[payloadKey]int32)
 	for _, n := range near {
-		countPayloads(n, counts)
+		countPayloads(n, text, counts)
 	}
 	return counts
 }
 
-func countPayloads(a *analysis, counts map[payloadKey]int32) {
+func countPayloads(a *analysis, text bool, counts map[payloadKey]int32) {
 	for _, v := range a.views {
 		proto := v.proto()
 		if proto == wire.ProtoTCP {
@@ -377,7 +417,7 @@ func countPayloads(a *analysis, counts map[payloadKey]int32) {
 		}
 		seen := make(map[payloadKey]bool)
 		v.prints(v.flows(), func(fp *fingerprint, from int) {
-			payloadKeys(fp, from, proto, proto.IsICMP(), func(k payloadKey) {
+			payloadKeys(fp, from, proto, v.endsIf(text), func(k payloadKey) {
 				if !seen[k] {
 					seen[k] = true
 					counts[k]++
@@ -390,9 +430,11 @@ func countPayloads(a *analysis, counts map[payloadKey]int32) {
 // farIndex finds a far capture's chains by what they have in common with a near request.
 type farIndex struct {
 	a         *analysis
+	text      bool // one of the sides is text
 	byISN     map[isnKey][]int32
 	bySegment map[segmentKey][]int32
 	byPayload map[payloadKey][]int32
+	byTuple   map[wire.Tuple][]int32 // where the connection table of a near side is known
 	counts    map[payloadKey]int32
 }
 
@@ -410,12 +452,19 @@ type segmentKey struct {
 
 const windowBits = 20
 
-func newFarIndex(a *analysis) *farIndex {
+func newFarIndex(a *analysis, text, known bool) *farIndex {
 	ix := &farIndex{
-		a: a, byISN: make(map[isnKey][]int32), bySegment: make(map[segmentKey][]int32), byPayload: make(map[payloadKey][]int32),
+		a: a, text: text, byISN: make(map[isnKey][]int32), bySegment: make(map[segmentKey][]int32), byPayload: make(map[payloadKey][]int32),
 		counts: make(map[payloadKey]int32),
 	}
-	countPayloads(a, ix.counts)
+	countPayloads(a, text, ix.counts)
+	if known {
+		ix.byTuple = make(map[wire.Tuple][]int32, len(a.views))
+		for i, v := range a.views {
+			t := v.leaving()
+			ix.byTuple[t] = append(ix.byTuple[t], int32(i))
+		}
+	}
 	for i, v := range a.views {
 		proto := v.proto()
 		n := int32(i)
@@ -429,9 +478,9 @@ func newFarIndex(a *analysis) *farIndex {
 			}
 		}
 		v.prints(v.flows(), func(fp *fingerprint, from int) {
-			payloadKeys(fp, from, proto, proto.IsICMP(), func(k payloadKey) {
+			payloadKeys(fp, from, proto, v.endsIf(text), func(k payloadKey) {
 				ix.enter(k, n)
-				if fp.hasID && fp.ipid != 0 {
+				if fp.hasID && fp.ipid != 0 && !k.bare() {
 					k.ipid = fp.ipid
 					ix.enter(k, n)
 				}
@@ -474,7 +523,7 @@ func segmentKeys(v *view, visit func(segmentKey)) {
 }
 
 // find returns a far chain that is the near request, and how many fit equally well.
-func (ix *farIndex) find(v *view, near map[payloadKey]int32, fits func(*partner) bool) (m partner, fitting int) {
+func (ix *farIndex) find(v *view, near map[payloadKey]int32, known *cluster.Connections, fits func(*partner) bool) (m partner, fitting int) {
 	var found []partner
 	add := func(m partner, ok bool) {
 		if ok && fits(&m) && !slices.ContainsFunc(found, func(o partner) bool { return o.chain == m.chain && o.confidence >= m.confidence }) {
@@ -510,13 +559,13 @@ func (ix *farIndex) find(v *view, near map[payloadKey]int32, fits func(*partner)
 	case proto != wire.ProtoTCP && len(found) == 0:
 		v.prints(v.flows(), func(fp *fingerprint, from int) {
 			matched := false
-			payloadKeys(fp, from, proto, proto.IsICMP(), func(k payloadKey) {
+			payloadKeys(fp, from, proto, v.endsIf(ix.text), func(k payloadKey) {
 				list := ix.byPayload[k]
 				if matched || len(list) == 0 {
 					return // the longest digest that both sides hold decides
 				}
 				matched = true
-				if len(list) > maxPartners && fp.hasID && fp.ipid != 0 {
+				if len(list) > maxPartners && fp.hasID && fp.ipid != 0 && !k.bare() {
 					withID := k
 					withID.ipid = fp.ipid
 					list = ix.byPayload[withID]
@@ -531,6 +580,12 @@ func (ix *farIndex) find(v *view, near map[payloadKey]int32, fits func(*partner)
 		})
 	}
 	exact := slices.DeleteFunc(slices.Clone(found), func(m partner) bool { return m.confidence != Exact })
+	if len(exact) == 0 {
+		for _, c := range ix.tracked(v, known) {
+			add(partner{chain: int(c), basis: []string{basisTracked}, confidence: Exact}, true)
+		}
+		exact = slices.DeleteFunc(slices.Clone(found), func(m partner) bool { return m.confidence != Exact })
+	}
 	switch {
 	case len(exact) > 0:
 		return exact[0], len(exact)
@@ -538,6 +593,25 @@ func (ix *farIndex) find(v *view, near map[payloadKey]int32, fits func(*partner)
 		return found[0], len(found)
 	}
 	return partner{}, 0
+}
+
+// tracked are the far chains with the tuple that the node's connection table has a request leave with. One whose opening is another, by
+// its sequence number or timestamp, had these ports before or after.
+func (ix *farIndex) tracked(v *view, known *cluster.Connections) []int32 {
+	e, ok := known.Of(v.leaving())
+	if !ok {
+		return nil
+	}
+	list := ix.byTuple[e.Leaving()]
+	if len(list) > maxPartners {
+		return nil
+	}
+	isn, hasISN := v.isn()
+	return slices.DeleteFunc(slices.Clone(list), func(c int32) bool {
+		far := ix.a.views[c]
+		other, has := far.isn()
+		return hasISN && has && isn != other || comparableTS(v, far)
+	})
 }
 
 // narrow keeps of chains that share an ISN those that share timestamp value or IP ID, too: a crowd must not cost time.
@@ -668,7 +742,10 @@ func (ix *farIndex) datagram(v *view, c int, k payloadKey, fp *fingerprint, uniq
 	m := partner{chain: c, basis: []string{"payload"}, payload: &k}
 	id, contradicts := false, false
 	far.prints(far.flows(), func(y *fingerprint, from int) {
-		if y.kind != printDatagram || from != int(k.from) || y.size != k.size || y.digest != k.digest && y.mid != k.digest && y.short != k.digest {
+		if y.kind != printDatagram || from != int(k.from) || y.size != k.size || !k.bare() && y.digest != k.digest && y.mid != k.digest && y.short != k.digest {
+			return
+		}
+		if k.bare() && k.seq != y.ts && v.proto().IsICMP() {
 			return
 		}
 		if fp.hasID && y.hasID && fp.ipid != 0 && y.ipid != 0 {
@@ -676,6 +753,21 @@ func (ix *farIndex) datagram(v *view, c int, k payloadKey, fp *fingerprint, uniq
 			contradicts = contradicts || fp.ipid != y.ipid
 		}
 	})
+	if k.bare() {
+		m.basis[0] = "five-tuple"
+		if v.proto().IsICMP() {
+			m.basis[0] = "echo identifier and sequence number"
+		}
+		if k.ipid != 0 && v.proto().IsICMP() { // translation changed the identifier: little is left, and many pings begin with the same number
+			m.basis = []string{"echo sequence number", "ip id"}
+			b := far.leaving()
+			return m, id && v.leaving().Dst == b.Dst
+		}
+		if k.ipid != 0 {
+			m.basis[0] = "ports"
+		}
+		unique = false // what it would be unique in is no payload
+	}
 	if id {
 		m.basis = append(m.basis, "ip id")
 	}

@@ -200,6 +200,87 @@ func TestPairJoin(t *testing.T) {
 	}
 }
 
+// What joins the node's capture with the far side's text, which holds no payloads, and IP IDs only where -v printed them; and with the
+// node's connection table, which tells what leaves.
+func TestPairJoinText(t *testing.T) {
+	asPrinted := func(m many, mods ...mod) many {
+		return seenAt(m, append([]mod{without(wire.KnowDigest16 | wire.KnowDigest64 | wire.KnowDigestAll | wire.KnowIPID), func(p *packet) {
+			p.Digest16, p.Digest64, p.DigestAll = 0, 0, 0
+		}}, mods...)...)
+	}
+	verbose := func(m many, mods ...mod) many {
+		return seenAt(m, append([]mod{without(wire.KnowDigest16 | wire.KnowDigest64 | wire.KnowDigestAll), func(p *packet) { p.Digest16, p.Digest64, p.DigestAll = 0, 0, 0 }}, mods...)...)
+	}
+	open := answeredAt(61, opened(podEnds, 10, 1000))
+	kept, keptPing := trip{client: pod + ":41000", server: server + ":53"}, trip{client: pod, server: server}
+	snat, snatPing := trip{client: pod + ":41000", server: server + ":53", as: node + ":51000"}, trip{client: pod, server: server, as: node}
+	samePort := trip{client: pod + ":41000", server: server + ":53", as: node + ":41000"}
+	ask := udp(snat.client+" > "+snat.server, "what is asked", at(10))
+	ping := echo(pod+" > "+server, 77, 1, at(10))
+	pings := many{ping, echo(pod+" > "+server, 77, 2, at(11))}
+	table := func(orig, reply string) string {
+		return "conntrack " + orig + " " + reply
+	}
+	// inside keeps what a capture of the Pod's interface holds: what translation makes of it does not show there.
+	inside := func(m many) many {
+		return slices.DeleteFunc(m, func(p packet) bool { return p.iface != "veth1" })
+	}
+	udpTable := table("udp 17 29 src="+pod+" dst="+server+" sport=41000 dport=53", "src="+server+" dst="+node+" sport=53 dport=51000")
+	const number, ends = "echo identifier and sequence number", "five-tuple"
+	for _, tt := range []struct {
+		sentence  string
+		near, far many
+		facts     []string
+		want      string
+		noClock   bool
+	}{
+		{"TCP joins by what is printed", viaNode.near(open...), asPrinted(viaNode.far(open...)), nil, "tcp isn, timestamp value: exact", false},
+		{"UDP, not translated", kept.near(ask), asPrinted(kept.far(ask)), nil, ends + ": probable", false},
+		{"and printed with -v", kept.near(ask), verbose(kept.far(ask)), nil, ends + ", ip id: exact", false},
+		{"another IP ID: another datagram", kept.near(ask), verbose(kept.far(ask), ipid(9)), nil, "", false},
+		{"the same ends an hour later", kept.near(ask), asPrinted(kept.far(ask), later(3600)), nil, "", false},
+		{"the same ends, and no clock", kept.near(ask), asPrinted(kept.far(ask)), nil, "", true},
+		{"another length", kept.near(ask), asPrinted(kept.far(udp(ask.Tuple.String()[4:], "what another asks", at(10)))), nil, "", false},
+		{"UDP, translated, as it left", snat.near(ask), asPrinted(snat.far(ask)), nil, ends + ": probable", false},
+		{"inside the Pod: ports and lengths alone say nothing", inside(snat.near(ask)), asPrinted(snat.far(ask)), nil, "", false},
+		{"not even a kept port", inside(samePort.near(ask)), asPrinted(samePort.far(ask)), nil, "", false},
+		{"a kept port and the IP ID", inside(samePort.near(ask)), verbose(samePort.far(ask)), nil, "ports, ip id: exact", false},
+		{"a kept port and the IP ID, and no clock", inside(samePort.near(ask)), verbose(samePort.far(ask)), nil, "", true},
+		{"ping, not translated", keptPing.near(ping), asPrinted(keptPing.far(ping)), nil, number + ": probable", false},
+		{"ping, translated, the identifier kept", snatPing.near(ping), asPrinted(snatPing.far(ping)), nil, number + ": probable", false},
+		{"ping, translated, with -v", snatPing.near(ping), verbose(snatPing.far(ping)), nil, number + ", ip id: exact", false},
+		{"ping, another identifier", snatPing.near(ping), asPrinted(snatPing.far(ping), echoID(9)), nil, "", false},
+		{"ping, another identifier and the same IP ID", snatPing.near(ping), verbose(snatPing.far(ping), echoID(9)), nil, "echo sequence number, ip id: probable", false},
+		{"ping, another number", snatPing.near(ping), asPrinted(snatPing.far(pings[1])), nil, "", false},
+		{"two pings of one identifier at the same time: another node's, too", snatPing.near(ping), append(asPrinted(snatPing.far(ping)), asPrinted(snatPing.far(ping), between("10.10.0.9 > "+server), later(0.1))...), nil, "", false},
+		{"the connection table tells what leaves", inside(snat.near(ask)), asPrinted(snat.far(ask)), []string{udpTable}, "conntrack: exact", false},
+		{"and makes of probable exact", snat.near(ask), asPrinted(snat.far(ask)), []string{udpTable}, "conntrack: exact", false},
+		{"also without a clock", inside(snat.near(ask)), asPrinted(snat.far(ask)), []string{udpTable}, "conntrack: exact", true},
+		{"not an hour later", inside(snat.near(ask)), asPrinted(snat.far(ask), later(3600)), []string{udpTable}, "", false},
+		{"another connection had these ports", viaNode.near(open...), asPrinted(viaNode.far(open...), func(p *packet) { p.Seq, p.Ack = p.Seq+5, p.Ack+5 }, stamp(90_000, 0), later(2)), []string{"conntrack tcp 6 9 ESTABLISHED src=" + pod + " dst=" + server + " sport=41000 dport=443 src=" + server + " dst=" + node + " sport=443 dport=51000"}, "", false},
+		{"without timestamps the numbers may have been rewritten", seenAt(viaNode.near(open...), bare), asPrinted(viaNode.far(open...), func(p *packet) { p.Seq, p.Ack = p.Seq+5, p.Ack+5 }, bare, later(2)), []string{"conntrack tcp 6 9 ESTABLISHED src=" + pod + " dst=" + server + " sport=41000 dport=443 src=" + server + " dst=" + node + " sport=443 dport=51000"}, "tuple: probable", false},
+	} {
+		t.Run(tt.sentence, func(t *testing.T) {
+			var kn, kf many
+			if !tt.noClock {
+				kn, kf = known()
+			}
+			kn = append(kn, tt.near...)
+			facts := factsOf(t, append([]string{"pod 10.4.0.0/14", "node " + node, "service 10.96.0.0/16"}, tt.facts...)...)
+			where := about(func(*recording) {})
+			if !slices.ContainsFunc(tt.near, func(p packet) bool { return p.iface != "veth1" }) {
+				kn, where = inside(kn), single("veth1")
+			}
+			res := pairOf(t, facts, PairOptions{}, []part{where, inOrder(kn), goesOn(60)}, []part{about(printed), inOrder(kf, tt.far), goesOn(60)})
+			r := thePods(t, res, "the Pod's request")
+			if got := joinOf(r); got != tt.want {
+				t.Errorf("got %q, want %q\n%s%+v", got, tt.want, listOf(res.Requests), r.Unknown)
+			}
+			checkHonest(t, res.Requests)
+		})
+	}
+}
+
 // Where packets stop, as a pair tells it: the verdict, and what must and must not be found.
 func TestPairPlace(t *testing.T) {
 	open := answeredAt(61, opened(podEnds, 10, 1000))

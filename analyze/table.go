@@ -26,7 +26,7 @@ func FromTable(facts *cluster.Facts) *Result {
 	}
 	number(res.Requests)
 	sortRequests(res.Requests)
-	res.Limits = []string{"a connection table holds no packets: how far a request got shows only as far as the kernel's state tells, and a new table may lack what has ended"}
+	res.Limits = []string{"a connection table holds no packets: how far a request got shows only as far as the kernel's state tells, and what has ended may be gone from it"}
 	res.conclude()
 	return res
 }
@@ -45,18 +45,18 @@ func (a *analysis) fromEntry(e *cluster.Entry) Request {
 	r.Way = a.tableWay(&r, e)
 	a.tableSource(&r, e)
 	r.Outcome = tableOutcome(e)
-	switch r.Outcome {
-	case HandshakeCompleted, Answered:
+	r.Completed = r.Outcome == HandshakeCompleted && (e.State == "LAST_ACK" || e.State == "TIME_WAIT") // both sides closed
+	capture := "a capture: tcpdump -ni any -w near.pcap " + hostFilter(&r)
+	if r.Outcome == HandshakeCompleted || r.Outcome == Answered {
 		r.StoppedAt = StopNone
-	case RequestOnly, HalfOpen:
-		r.unknown("outcome", gapEnded, "the table was listed at one moment: the answer may have come later", "conntrack -L once more, or a capture: tcpdump -ni any -w near.pcap "+hostFilter(&r))
-		r.unknown("stopped_at", "connection-table", "a connection table does not tell where packets stop", "a capture: tcpdump -ni any -w near.pcap "+hostFilter(&r))
-	case OutcomeUnknown:
-		r.unknown("outcome", "connection-table", fmt.Sprintf("the connection table has it in state %s, which does not tell how it was answered", e.State), "a capture: tcpdump -ni any -w near.pcap "+hostFilter(&r))
-		fallthrough
-	default:
-		r.unknown("stopped_at", "connection-table", "a connection table does not tell where packets stop", "a capture: tcpdump -ni any -w near.pcap "+hostFilter(&r))
+		return r
 	}
+	if r.Outcome == OutcomeUnknown {
+		r.unknown("outcome", "connection-table", fmt.Sprintf("the connection table has it in state %s, which does not tell how it was answered", e.State), capture)
+	} else {
+		r.unknown("outcome", gapEnded, "the table was listed at one moment: the answer may have come later", "conntrack -L once more, or "+capture)
+	}
+	r.unknown("stopped_at", "connection-table", "a connection table does not tell where packets stop", capture)
 	return r
 }
 

@@ -105,6 +105,7 @@ func Words() []WordDoc {
 		{GroupUnknown, "join-ambiguous", "More than one packet fits as the other side of the node's translation, and an ambiguous join is no join.", "Let one client try at a time while capturing."},
 		{GroupUnknown, "egress-not-joined", "It was answered, so it left or was served on the node; no packet that left could be matched to it.", "Capture on all interfaces, and from before the request is made."},
 		{GroupUnknown, "no-request-packets", "No packet of the request is at the place that would tell, only answers to it.", "Capture with a filter that keeps both directions, on all interfaces."},
+		{GroupUnknown, "connection-table", "The request is known from the node's connection table alone, which holds no packets: it does not tell where they stop.", "Capture the request on the node: tcpdump -ni any -w near.pcap"},
 		{GroupUnknown, "no-tracked-connection", "A late segment without its connection: the kernel does not translate packets of no tracked connection, so its source says nothing about the rules.", "Test with a new connection."},
 		{GroupUnknown, "conntrack-disagrees", "No packet of it is seen leaving, but the kernel's connection table has an entry for it, which it makes only of what passed on.", "Capture on all interfaces, without a filter but for the destination's address."},
 		{GroupUnknown, "role-other", "The address is none of the given Pod and node addresses: a translation to it and passing traffic cannot be told apart.", "If it is an address of this node: --node-ip."},

@@ -248,7 +248,10 @@ func egressLine(r *Request) string {
 }
 
 func (p *page) countsLine(r *Request) string {
-	parts := []string{count(r.RequestsSent, "packet") + " sent", count(r.RepliesSeen, "packet") + " back"}
+	parts := []string{"listed by conntrack, which does not count packets here"}
+	if r.counted() {
+		parts = []string{count(r.RequestsSent, "packet") + " sent", count(r.RepliesSeen, "packet") + " back"}
+	}
 	if r.Retransmissions > 0 {
 		parts = append(parts, count(r.Retransmissions, "retransmission"))
 	}

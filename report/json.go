@@ -628,12 +628,17 @@ func (e *encoder) requestFields(r *Request) {
 	e.time(r.Last)
 	e.key("handshake_ns")
 	e.intIf(r.Handshake)
-	e.key("requests_sent")
-	e.uint(r.RequestsSent)
-	e.key("replies_seen")
-	e.uint(r.RepliesSeen)
-	e.key("retransmissions")
-	e.uint(r.Retransmissions)
+	for _, n := range [...]struct {
+		key   string
+		count uint64
+	}{{"requests_sent", r.RequestsSent}, {"replies_seen", r.RepliesSeen}, {"retransmissions", r.Retransmissions}} {
+		e.key(n.key)
+		if r.counted() {
+			e.uint(n.count)
+		} else {
+			e.null()
+		}
+	}
 	e.key("icmp")
 	e.icmp(r.ICMP)
 	e.key("join")

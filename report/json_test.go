@@ -128,7 +128,7 @@ func TestJSONValues(t *testing.T) {
 		{"a handshake is in nanoseconds, absent is null", before(t), "requests[].handshake_ns", `[null,null,2100000]`},
 		{"times have nine digits and are UTC", before(t), "requests[].first", `["2026-11-30T09:30:28.104211917Z","2026-11-30T09:30:32.200000000Z","2026-11-30T09:30:32.900000000Z"]`},
 		{"a packet without a time has null", noTime, "requests[].frames[].time", `[null]`},
-		{"a capture without times has no window", noTime, "captures[].window", `[{"basis":"none","from":null,"to":null}]`},
+		{"a capture without times has no window", noTime, "captures[].window", `[{"basis":"none","clock_from":null,"clock_ns":null,"clock_to":null,"from":null,"to":null}]`},
 		{"drops that are not recorded are null", before(t), "captures[].dropped", `[null]`},
 		{"drops that are recorded may be zero", inside(t), "captures[].dropped", `[0]`},
 		{"a filter that is not recorded is null", before(t), "captures[].filter", `[null]`},

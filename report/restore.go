@@ -100,3 +100,6 @@ func (e *Endpoint) restore() (analyze.Endpoint, error) {
 	}
 	return out, nil
 }
+
+// counted tells whether packets of it were counted; a connection table may list it without.
+func (r *Request) counted() bool { return r.RequestsSent+r.RepliesSeen > 0 }

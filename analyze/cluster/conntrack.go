@@ -125,6 +125,9 @@ func readEntry(line string) (e Entry, ok bool) {
 				t.Dst, has[side] = wire.AddrFrom(a), has[side]|2
 			}
 		case "sport", "dport", "id":
+			if key == "id" && (!e.Orig.Proto.IsICMP() || has[side]&4 != 0) {
+				continue // the entry's own (-o id)
+			}
 			n, err := strconv.ParseUint(value, 10, 16)
 			if err != nil {
 				return e, false
@@ -155,6 +158,11 @@ func readEntry(line string) (e Entry, ok bool) {
 	want := 3
 	if e.Orig.Proto.HasPorts() || e.Orig.IsEcho() {
 		want = 15
+	}
+	for _, t := range sides {
+		if !t.Src.IsValid() || !t.Dst.IsValid() {
+			return e, false
+		}
 	}
 	return e, has[0]&want == want && has[1]&want == want
 }

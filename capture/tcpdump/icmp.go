@@ -86,8 +86,8 @@ func (l *layer) unreachable(r string, code func(typ, code uint8)) {
 	case strings.Contains(r, "need to frag"): // "10.0.0.1 unreachable - need to frag (mtu 1400)"
 		code(3, 4)
 		name(0)
-		if i := strings.Index(r, "(mtu "); i >= 0 {
-			if n, err := strconv.ParseUint(firstWord(r[i+5:]), 10, 32); err == nil {
+		if _, mtu, ok := strings.Cut(r, "(mtu "); ok {
+			if n, err := strconv.ParseUint(firstWord(mtu), 10, 32); err == nil {
 				l.p.MTU = uint32(n)
 			}
 		}

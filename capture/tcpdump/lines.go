@@ -42,10 +42,7 @@ func clean(line string) string {
 	if strings.Contains(line, "](") {
 		line = markdownLink.ReplaceAllString(line, "$1")
 	}
-	if strings.HasPrefix(line, "^C") {
-		line = line[2:]
-	}
-	return line
+	return strings.TrimPrefix(line, "^C")
 }
 
 var (

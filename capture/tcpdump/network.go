@@ -10,25 +10,23 @@ import (
 
 // layer is what one printed header chain says of a packet.
 type layer struct {
-	src, dst       string // as printed, ports included
-	v6             bool
-	number         int // the protocol's number; -1 if it is not printed
-	p              wire.Packet
-	offset         int  // of a fragment, in bytes
-	more           bool // further fragments
-	rest           string
-	ipLength       int      // total length of the IPv4 packet, or payload length of the IPv6 one; -1 if it is not printed
-	inner          []string // header chains that this one carries, or that an ICMP error quotes
-	printed        bool     // addresses were found
-	portless       bool     // the protocol has no ports
-	seq, ack       int64    // TCP's as printed; -1 is not printed
-	relative       bool     // see resolver
-	about          string   // of an ICMP error: the address that it names
-	aboutPort      int      // and its port; -1 if none
-	aboutProto     wire.Proto
-	truncated      bool // the line ends within what matters
-	hasEchoID      bool
-	tcpWithoutMore bool // only the ports are there
+	src, dst   string // as printed, ports included
+	v6         bool
+	number     int // the protocol's number; -1 if it is not printed
+	p          wire.Packet
+	offset     int  // of a fragment, in bytes
+	more       bool // further fragments
+	rest       string
+	ipLength   int      // total length of the IPv4 packet, or payload length of the IPv6 one; -1 if it is not printed
+	inner      []string // header chains that this one carries, or that an ICMP error quotes
+	printed    bool     // addresses were found
+	portless   bool     // the protocol has no ports
+	seq, ack   int64    // TCP's as printed; -1 is not printed
+	about      string   // of an ICMP error: the address that it names
+	aboutPort  int      // and its port; -1 if none
+	aboutProto wire.Proto
+	truncated  bool // the line ends within what matters
+	hasEchoID  bool
 }
 
 // headWords are what tcpdump prints in front of an IP header's line.
@@ -133,8 +131,8 @@ func (l *layer) header(s string) {
 			l.more = strings.Contains(value, "+")
 		case "proto", "next-header":
 			l.number = inParentheses(value)
-			if i := strings.Index(value, "payload length: "); i >= 0 { // "next-header TCP (6) payload length: 40"
-				if n, err := strconv.Atoi(firstWord(value[i+len("payload length: "):])); err == nil {
+			if _, length, ok := strings.Cut(value, "payload length: "); ok { // "next-header TCP (6) payload length: 40"
+				if n, err := strconv.Atoi(firstWord(length)); err == nil {
 					l.ipLength, l.v6 = n, true
 				}
 			}

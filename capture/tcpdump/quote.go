@@ -7,6 +7,8 @@ import (
 // recentFlow is a request that an ICMP error may be about.
 type recentFlow struct {
 	tuple wire.Tuple
+	reply wire.Attr // wire.IsReply if its packets answer an ICMP query
+	under bool      // the last packet of TCP opens nothing
 	at    stamp
 }
 
@@ -20,9 +22,10 @@ const (
 func (s *section) remember(p *wire.Packet, at stamp) {
 	k := [2]wire.Addr{p.Tuple.Src, p.Tuple.Dst}
 	list := s.recent[k]
+	f := recentFlow{p.Tuple, p.Attr & wire.IsReply, p.Tuple.Proto == wire.ProtoTCP && p.Flags&wire.SYN == 0, at}
 	for i := range list {
-		if list[i].tuple == p.Tuple {
-			list[i].at = at
+		if list[i].tuple == f.tuple && list[i].reply == f.reply {
+			list[i] = f
 			return
 		}
 	}
@@ -32,7 +35,7 @@ func (s *section) remember(p *wire.Packet, at stamp) {
 	if len(list) >= maxRecent {
 		list = append(list[:0], list[1:]...)
 	}
-	s.recent[k] = append(list, recentFlow{p.Tuple, at})
+	s.recent[k] = append(list, f)
 }
 
 // quote finds what an ICMP error is about: the packet that it quotes, where -v prints it, or else the only request that it can mean.
@@ -45,7 +48,7 @@ func (s *section) quote(p *wire.Packet, l *layer, at stamp) {
 	}
 	if len(l.inner) > 0 {
 		if q, ok := parseLayer(l.inner[0]); ok && q.fill(&q.p) {
-			p.Tuple = q.p.Tuple
+			p.Tuple, p.Attr = q.p.Tuple, p.Attr|q.p.Attr&wire.IsReply
 			if q.p.Has(wire.KnowIPID) {
 				p.IPID, p.Known = q.p.IPID, p.Known|wire.KnowIPID
 			}
@@ -62,13 +65,16 @@ func (s *section) quote(p *wire.Packet, l *layer, at stamp) {
 		about.Dst = a
 	}
 	p.Tuple = wire.Tuple{Src: about.Src, Dst: about.Dst, Proto: wire.ProtoNone}
-	if !about.Dst.IsValid() {
+	if !about.Dst.IsValid() || l.ipLength >= 0 { // with -v the quote is printed: it was cut off, and no guess takes its place
 		return
 	}
 	var found []recentFlow
 	for _, f := range s.recent[[2]wire.Addr{about.Src, about.Dst}] {
 		if l.aboutProto != wire.ProtoNone && f.tuple.Proto != l.aboutProto || l.aboutPort >= 0 && int(f.tuple.DstPortOrEchoID) != l.aboutPort {
 			continue
+		}
+		if f.under && p.MTU == 0 {
+			continue // connections under way are seldom rejected: what was may be before the text begins
 		}
 		found = append(found, f)
 	}
@@ -83,6 +89,6 @@ func (s *section) quote(p *wire.Packet, l *layer, at stamp) {
 		found = near
 	}
 	if len(found) == 1 {
-		p.Tuple = found[0].tuple
+		p.Tuple, p.Attr = found[0].tuple, p.Attr|found[0].reply
 	}
 }

@@ -86,24 +86,25 @@ type reader struct {
 // section is one run of tcpdump.
 type section struct {
 	Capture
-	stamps  []stamp // of each packet
-	ifaces  map[string]uint32
-	conv    map[wire.Tuple]*conversation
-	recent  map[[2]wire.Addr][]recentFlow
-	command bool // a command line was seen
-	banner  bool
-	reading bool   // from a file
-	hasSeq  bool   // -S
-	delta   int    // how often t stands in the options; -1 is not known
-	foreign bool   // tcpdump itself says that the interfaces' names may be another host's
-	names   bool   // -n is not given: names may stand for addresses
-	quiet   bool   // -q
-	blanks  uint64 // times with a blank in front
-	counted map[string]uint64
-	gaps    []string // why packets may be missing
-	onAny   bool
-	device  string
-	absent  uint64 // records that were cut before their addresses
+	stamps   []stamp // of each packet
+	ifaces   map[string]uint32
+	conv     map[wire.Tuple]*conversation
+	recent   map[[2]wire.Addr][]recentFlow
+	command  bool // a command line was seen
+	banner   bool
+	reading  bool   // from a file
+	hasSeq   bool   // -S
+	relative bool   // not -S: numbers were seen that are distances
+	delta    int    // how often t stands in the options; -1 is not known
+	foreign  bool   // tcpdump itself says that the interfaces' names may be another host's
+	names    bool   // -n is not given: names may stand for addresses
+	quiet    bool   // -q
+	blanks   uint64 // times with a blank in front
+	counted  map[string]uint64
+	gaps     []string // why packets may be missing
+	onAny    bool
+	device   string
+	absent   uint64 // records that were cut before their addresses
 }
 
 // record is one packet while its lines are gathered.
@@ -225,7 +226,7 @@ func (r *reader) line(line string) {
 
 // takesInner tells whether a line without a time is what the record carries or quotes.
 func (c *record) takesInner(h head, indent int) bool {
-	if !h.ip || len(c.inner) > 0 && !carries(c.inner[len(c.inner)-1]) {
+	if !h.ip {
 		return false
 	}
 	of := c.text
@@ -235,7 +236,7 @@ func (c *record) takesInner(h head, indent int) bool {
 	if carries(of) {
 		return !strings.Contains(of, ": IP ") && !strings.Contains(of, ": IP6 ") && !strings.Contains(of, ", ethertype ")
 	}
-	return indent > c.indent && (strings.Contains(of, "unreachable") || strings.Contains(of, "time exceeded") || strings.Contains(of, "too big"))
+	return indent > c.indent && strings.Contains(of, ": ICMP") && (strings.Contains(of, "unreachable") || strings.Contains(of, "time exceeded") || strings.Contains(of, "too big"))
 }
 
 // carries tells whether a layer is a tunnel whose inside is printed on a line of its own.
@@ -275,7 +276,7 @@ func (r *reader) flush() {
 	}
 	base := wire.Packet{Frame: frame, Iface: at, Dir: c.head.dir, VLAN: c.head.vlan, SrcMAC: c.head.mac, WireLen: c.head.length, Time: wire.NoTime}
 	l.inner = append(l.inner, c.inner...)
-	for depth := 0; depth < 8; depth++ {
+	for depth := range 8 {
 		p := base
 		p.Depth = uint8(depth)
 		inner := l.inner

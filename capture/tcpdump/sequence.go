@@ -81,10 +81,13 @@ func (s *section) absolute(c *conversation, key wire.Tuple, dir int, n int64) ui
 	if !c.has[dir] {
 		c.base[dir], c.has[dir] = s.stand(key, dir), true
 	}
-	if distance := int32(uint32(n) - c.base[dir]); n >= small && distance > -small && distance < small {
-		s.hasSeq = true // as it is: tcpdump ran with -S
+	// Numbers that lie near the base are as they are: tcpdump ran with -S. Those near 0 from either side, as of a keep-alive, are
+	// distances.
+	if distance := int32(uint32(n) - c.base[dir]); !s.relative && n >= small && n <= 1<<32-small && distance > -small && distance < small {
+		s.hasSeq = true
 		return uint32(n)
 	}
+	s.relative = s.relative || n < small && c.base[dir] >= small && c.base[dir] <= 1<<32-2*small
 	return c.base[dir] + uint32(n)
 }
 

@@ -12,7 +12,7 @@ import (
 
 // services are the names that hosts have for ports: IANA's, which /etc/services is a part of. Of several ports with one name the
 // lowest is meant.
-var services = sync.OnceValue(func() map[wire.Proto]map[string]uint16 {
+var services = sync.OnceValue(func() map[wire.Proto]map[string]uint16 { //nolint:gochecknoglobals // a table that is made once
 	out := map[wire.Proto]map[string]uint16{wire.ProtoTCP: {}, wire.ProtoUDP: {}, wire.ProtoSCTP: {}}
 	add := func(proto wire.Proto, name string, port uint16) {
 		if old, ok := out[proto][name]; !ok || port < old {

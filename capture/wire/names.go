@@ -10,7 +10,7 @@ import (
 // no network has (0100::/8 is reserved by the IETF, RFC 4291 section 4 and the IANA registry), so that all that compares and counts
 // addresses needs not know of names.
 
-var namePrefix = [8]byte{0x01, 0x00, 0xff, 0xf0}
+const namePrefix = 0x0100fff0 << 32
 
 // maxNames bounds how many names are kept: a text of names is hostile.
 const maxNames = 1 << 16
@@ -44,14 +44,14 @@ func AddrOfName(name string) (a Addr, ok bool) {
 		names.index[strings.Clone(name)] = n
 		names.list = append(names.list, strings.Clone(name))
 	}
-	copy(a[:], namePrefix[:])
+	binary.BigEndian.PutUint64(a[:], namePrefix)
 	binary.BigEndian.PutUint64(a[8:], n+1)
 	return a, true
 }
 
 // Name returns the name that an address stands for, "" if it is an address.
 func (a Addr) Name() string {
-	if [8]byte(a[:8]) != namePrefix {
+	if binary.BigEndian.Uint64(a[:]) != namePrefix {
 		return ""
 	}
 	names.RLock()

@@ -191,6 +191,70 @@ func TestLabTextCut(t *testing.T) {
 	t.Logf("%d parts of texts, %d places known in them", runs, known)
 }
 
+// TestLabConntrack: with the node's connection table, a capture of the node's uplink or of the Pod alone gives what the capture of all
+// interfaces gives, or unknown, and joins with the far side's text where text alone has nothing in common with it.
+func TestLabConntrack(t *testing.T) {
+	if _, err := exec.LookPath("tcpdump"); err != nil {
+		t.Skip("not checked: the connection table beside the far side's text (no tcpdump to print it)")
+	}
+	const elsewhere = "is no request of the whole capture" // but of one link, or of the time before
+	results := labCaptures(t)
+	runs, byTable, sources, joins := 0, 0, 0, 0
+	for _, name := range slices.Sorted(maps.Keys(results)) {
+		r := results[name]
+		far := r.captures["far"].pcap
+		if !strings.Contains(r.tracked, "src=") || far == nil || len(r.want) > 0 && r.want[0].direction == "local" {
+			continue
+		}
+		table := writeCapture(t, t.TempDir(), "conntrack.txt", []byte(r.tracked))
+		facts := factsOf(t, append(slices.Clone(r.facts), "--conntrack", table))
+		whole := comparePair(t, r.captures["any"].pcap, far, factsOf(t, r.facts), analyze.PairOptions{}, true)
+		alone := analyzeBytes(t, r.captures["any"].pcap, wire.SideNear, factsOf(t, r.facts))
+		for _, req := range analyze.FromTable(facts).Requests {
+			if bad := contradicts(&req, alone); bad != "" && !strings.Contains(bad, elsewhere) {
+				t.Errorf("%s, the table alone: %s", name, bad)
+			}
+			byTable++
+		}
+		for _, place := range []string{"any", "inside", "uplink"} {
+			near := r.captures[place].pcap
+			if near == nil {
+				continue
+			}
+			text := printed(t, far, "-nn -tt")
+			if text == "" {
+				continue
+			}
+			res := compareText(t, near, text, facts, tcpdump.Options{})
+			runs++
+			for i := range res.Requests {
+				got := &res.Requests[i]
+				if got.Way == analyze.WayLocal {
+					continue
+				}
+				if bad := contradicts(got, whole); bad != "" && !strings.Contains(bad, elsewhere) {
+					t.Errorf("%s, %s: %s", name, place, bad)
+				}
+				if got.Basis == analyze.BasisConntrack {
+					sources++
+				}
+				for _, j := range got.Joins {
+					if j.To == "far" && slices.Contains(j.Basis, "conntrack") {
+						joins++
+					}
+				}
+			}
+		}
+	}
+	if byTable == 0 {
+		t.Skip("not checked: what conntrack lists (the program is missing)")
+	}
+	t.Logf("%d pairs; the tables alone list %d requests, gave %d sources and %d joins with the far side", runs, byTable, sources, joins)
+	if sources == 0 || joins == 0 {
+		t.Error("no source or no join came from a table")
+	}
+}
+
 // packetsOf splits a text into packets: one that begins without blanks, and the lines that belong to it.
 func packetsOf(text string) []string {
 	var out []string

@@ -84,18 +84,39 @@ const maxStretches = 1000
 
 // at returns the bounds of far minus near at a near time; known is false where one bound is missing.
 func (c *clock) at(near int64) (lower, upper int64, known bool) {
+	s := c.stretch(near)
+	if s == nil || !s.hasLow || !s.hasUp {
+		return 0, 0, false
+	}
+	return min(s.lower, s.upper), max(s.lower, s.upper), true
+}
+
+// roughly is at, and where packets of one direction alone were joined, takes them to have been on the way for no longer than 2 s: enough
+// to find what is the same otherwise, and not to say what is absent.
+func (c *clock) roughly(near int64) (lower, upper int64, known bool) {
+	const longest = 2_000_000_000
+	s := c.stretch(near)
+	switch {
+	case s == nil || !s.hasLow && !s.hasUp:
+		return 0, 0, false
+	case !s.hasLow:
+		return s.upper - longest, s.upper, true
+	case !s.hasUp:
+		return s.lower, s.lower + longest, true
+	}
+	return c.at(near)
+}
+
+// stretch is what is known of the clocks at a near time; nil is nothing.
+func (c *clock) stretch(near int64) *stretch {
 	i, _ := slices.BinarySearchFunc(c.stretches, near, func(s stretch, t int64) int { return cmp.Compare(s.from, t) })
 	if i == len(c.stretches) || i > 0 && c.stretches[i].from > near {
 		i--
 	}
 	if i < 0 {
-		return 0, 0, false
+		return nil
 	}
-	s := &c.stretches[i]
-	if !s.hasLow || !s.hasUp {
-		return 0, 0, false
-	}
-	return min(s.lower, s.upper), max(s.lower, s.upper), true
+	return &c.stretches[i]
 }
 
 // samplesOf pairs the packets of a joined request whose times both captures have.

@@ -611,7 +611,7 @@ func (m *matcher) notCovered(ev *Evidence) []string {
 		}
 	}
 	if unordered {
-		out = append(out, "not all captures have times: that before is older than after is as stated, and not checked")
+		out = append(out, "not all captures have times with a date: that before is older than after is as stated, and not checked")
 	}
 	if m.opt.Rules == RulesNotGiven {
 		out = append(out, "the node's rules (none given)")

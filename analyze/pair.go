@@ -194,6 +194,9 @@ func (p *pairing) timely(v, far *view, m *partner) bool {
 		bare := k.bare() && (m.confidence != Exact || m.basis[0] == "ports") // without a clock that may be another with the same ends
 		v.prints(v.exit().flows, func(a *fingerprint, from int) {
 			lower, upper, known := p.clock.at(a.time)
+			if k.bare() {
+				lower, upper, known = p.clock.roughly(a.time)
+			}
 			if from != int(k.from) || a.size != k.size || !known {
 				near = near || !known && !m.moved && !bare
 				return

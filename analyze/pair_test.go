@@ -227,43 +227,57 @@ func TestPairJoinText(t *testing.T) {
 	}
 	udpTable := table("udp 17 29 src="+pod+" dst="+server+" sport=41000 dport=53", "src="+server+" dst="+node+" sport=53 dport=51000")
 	const number, ends = "echo identifier and sequence number", "five-tuple"
+	type clocks int // what is joined beside, and so tells how they lie to each other
+	const (
+		both clocks = iota
+		oneSide
+		none
+	)
 	for _, tt := range []struct {
 		sentence  string
 		near, far many
 		facts     []string
 		want      string
-		noClock   bool
+		clocks    clocks
 	}{
-		{"TCP joins by what is printed", viaNode.near(open...), asPrinted(viaNode.far(open...)), nil, "tcp isn, timestamp value: exact", false},
-		{"UDP, not translated", kept.near(ask), asPrinted(kept.far(ask)), nil, ends + ": probable", false},
-		{"and printed with -v", kept.near(ask), verbose(kept.far(ask)), nil, ends + ", ip id: exact", false},
-		{"another IP ID: another datagram", kept.near(ask), verbose(kept.far(ask), ipid(9)), nil, "", false},
-		{"the same ends an hour later", kept.near(ask), asPrinted(kept.far(ask), later(3600)), nil, "", false},
-		{"the same ends, and no clock", kept.near(ask), asPrinted(kept.far(ask)), nil, "", true},
-		{"another length", kept.near(ask), asPrinted(kept.far(udp(ask.Tuple.String()[4:], "what another asks", at(10)))), nil, "", false},
-		{"UDP, translated, as it left", snat.near(ask), asPrinted(snat.far(ask)), nil, ends + ": probable", false},
-		{"inside the Pod: ports and lengths alone say nothing", inside(snat.near(ask)), asPrinted(snat.far(ask)), nil, "", false},
-		{"not even a kept port", inside(samePort.near(ask)), asPrinted(samePort.far(ask)), nil, "", false},
-		{"a kept port and the IP ID", inside(samePort.near(ask)), verbose(samePort.far(ask)), nil, "ports, ip id: exact", false},
-		{"a kept port and the IP ID, and no clock", inside(samePort.near(ask)), verbose(samePort.far(ask)), nil, "", true},
-		{"ping, not translated", keptPing.near(ping), asPrinted(keptPing.far(ping)), nil, number + ": probable", false},
-		{"ping, translated, the identifier kept", snatPing.near(ping), asPrinted(snatPing.far(ping)), nil, number + ": probable", false},
-		{"ping, translated, with -v", snatPing.near(ping), verbose(snatPing.far(ping)), nil, number + ", ip id: exact", false},
-		{"ping, another identifier", snatPing.near(ping), asPrinted(snatPing.far(ping), echoID(9)), nil, "", false},
-		{"ping, another identifier and the same IP ID", snatPing.near(ping), verbose(snatPing.far(ping), echoID(9)), nil, "echo sequence number, ip id: probable", false},
-		{"ping, another number", snatPing.near(ping), asPrinted(snatPing.far(pings[1])), nil, "", false},
-		{"two pings of one identifier at the same time: another node's, too", snatPing.near(ping), append(asPrinted(snatPing.far(ping)), asPrinted(snatPing.far(ping), between("10.10.0.9 > "+server), later(0.1))...), nil, "", false},
-		{"the connection table tells what leaves", inside(snat.near(ask)), asPrinted(snat.far(ask)), []string{udpTable}, "conntrack: exact", false},
-		{"and makes of probable exact", snat.near(ask), asPrinted(snat.far(ask)), []string{udpTable}, "conntrack: exact", false},
-		{"also without a clock", inside(snat.near(ask)), asPrinted(snat.far(ask)), []string{udpTable}, "conntrack: exact", true},
-		{"not an hour later", inside(snat.near(ask)), asPrinted(snat.far(ask), later(3600)), []string{udpTable}, "", false},
-		{"another connection had these ports", viaNode.near(open...), asPrinted(viaNode.far(open...), func(p *packet) { p.Seq, p.Ack = p.Seq+5, p.Ack+5 }, stamp(90_000, 0), later(2)), []string{"conntrack tcp 6 9 ESTABLISHED src=" + pod + " dst=" + server + " sport=41000 dport=443 src=" + server + " dst=" + node + " sport=443 dport=51000"}, "", false},
-		{"without timestamps the numbers may have been rewritten", seenAt(viaNode.near(open...), bare), asPrinted(viaNode.far(open...), func(p *packet) { p.Seq, p.Ack = p.Seq+5, p.Ack+5 }, bare, later(2)), []string{"conntrack tcp 6 9 ESTABLISHED src=" + pod + " dst=" + server + " sport=41000 dport=443 src=" + server + " dst=" + node + " sport=443 dport=51000"}, "tuple: probable", false},
+		{"TCP joins by what is printed", viaNode.near(open...), asPrinted(viaNode.far(open...)), nil, "tcp isn, timestamp value: exact", both},
+		{"UDP, not translated", kept.near(ask), asPrinted(kept.far(ask)), nil, ends + ": probable", both},
+		{"and printed with -v", kept.near(ask), verbose(kept.far(ask)), nil, ends + ", ip id: exact", both},
+		{"another IP ID: another datagram", kept.near(ask), verbose(kept.far(ask), ipid(9)), nil, "", both},
+		{"the same ends an hour later", kept.near(ask), asPrinted(kept.far(ask), later(3600)), nil, "", both},
+		{"the same ends, and no clock", kept.near(ask), asPrinted(kept.far(ask)), nil, "", none},
+		{"the same ends, and a clock known on one side", kept.near(ask), asPrinted(kept.far(ask)), nil, ends + ": probable", oneSide},
+		{"a minute later by that", kept.near(ask), asPrinted(kept.far(ask), later(45)), nil, "", oneSide},
+		{"another length", kept.near(ask), asPrinted(kept.far(udp(ask.Tuple.String()[4:], "what another asks", at(10)))), nil, "", both},
+		{"UDP, translated, as it left", snat.near(ask), asPrinted(snat.far(ask)), nil, ends + ": probable", both},
+		{"inside the Pod: ports and lengths alone say nothing", inside(snat.near(ask)), asPrinted(snat.far(ask)), nil, "", both},
+		{"not even a kept port", inside(samePort.near(ask)), asPrinted(samePort.far(ask)), nil, "", both},
+		{"a kept port and the IP ID", inside(samePort.near(ask)), verbose(samePort.far(ask)), nil, "ports, ip id: exact", both},
+		{"a kept port and the IP ID, and no clock", inside(samePort.near(ask)), verbose(samePort.far(ask)), nil, "", none},
+		{"ping, not translated", keptPing.near(ping), asPrinted(keptPing.far(ping)), nil, number + ": probable", both},
+		{"ping, translated, the identifier kept", snatPing.near(ping), asPrinted(snatPing.far(ping)), nil, number + ": probable", both},
+		{"ping, translated, with -v", snatPing.near(ping), verbose(snatPing.far(ping)), nil, number + ", ip id: exact", both},
+		{"ping, another identifier", snatPing.near(ping), asPrinted(snatPing.far(ping), echoID(9)), nil, "", both},
+		{"ping, another identifier and the same IP ID", snatPing.near(ping), verbose(snatPing.far(ping), echoID(9)), nil, "echo sequence number, ip id: probable", both},
+		{"ping, another number", snatPing.near(ping), asPrinted(snatPing.far(pings[1])), nil, "", both},
+		{"two pings of one identifier at the same time: another node's, too", snatPing.near(ping), append(asPrinted(snatPing.far(ping)), asPrinted(snatPing.far(ping), between("10.10.0.9 > "+server), later(0.1))...), nil, "", both},
+		{"the connection table tells what leaves", inside(snat.near(ask)), asPrinted(snat.far(ask)), []string{udpTable}, "conntrack: exact", both},
+		{"and makes of probable exact", snat.near(ask), asPrinted(snat.far(ask)), []string{udpTable}, "conntrack: exact", both},
+		{"also without a clock", inside(snat.near(ask)), asPrinted(snat.far(ask)), []string{udpTable}, "conntrack: exact", none},
+		{"not an hour later", inside(snat.near(ask)), asPrinted(snat.far(ask), later(3600)), []string{udpTable}, "", both},
+		{"another connection had these ports", viaNode.near(open...), asPrinted(viaNode.far(open...), func(p *packet) { p.Seq, p.Ack = p.Seq+5, p.Ack+5 }, stamp(90_000, 0), later(2)), []string{"conntrack tcp 6 9 ESTABLISHED src=" + pod + " dst=" + server + " sport=41000 dport=443 src=" + server + " dst=" + node + " sport=443 dport=51000"}, "", both},
+		{"without timestamps the numbers may have been rewritten", seenAt(viaNode.near(open...), bare), asPrinted(viaNode.far(open...), func(p *packet) { p.Seq, p.Ack = p.Seq+5, p.Ack+5 }, bare, later(2)), []string{"conntrack tcp 6 9 ESTABLISHED src=" + pod + " dst=" + server + " sport=41000 dport=443 src=" + server + " dst=" + node + " sport=443 dport=51000"}, "tuple: probable", both},
 	} {
 		t.Run(tt.sentence, func(t *testing.T) {
 			var kn, kf many
-			if !tt.noClock {
+			switch tt.clocks {
+			case both:
 				kn, kf = known()
+			case oneSide:
+				w := trip{client: "10.4.0.8:42000", server: server + ":443", as: node + ":52000"}
+				first := opened(w.client+" > "+w.server, 0.5, 610_000)[:1]
+				kn, kf = w.near(first...), asPrinted(w.far(first...))
+			case none:
 			}
 			kn = append(kn, tt.near...)
 			facts := factsOf(t, append([]string{"pod 10.4.0.0/14", "node " + node, "service 10.96.0.0/16"}, tt.facts...)...)

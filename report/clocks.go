@@ -54,6 +54,7 @@ func clockLines(rec *Record) []string {
 	}
 	type line struct{ name, words string }
 	var lines []line
+	undated := slices.ContainsFunc(rec.Captures, func(c Capture) bool { return c.Side == "near" && c.Window.Clock != nil })
 	for i := range rec.Captures {
 		c := &rec.Captures[i]
 		if c.Side != "far" {
@@ -61,6 +62,8 @@ func clockLines(rec *Record) []string {
 		}
 		var words string
 		switch {
+		case c.ClockPairs != nil && (undated || c.Window.Clock != nil):
+			words = "is compared through " + count(*c.ClockPairs, "packet") + " that both sides hold: without a date its times say no more"
 		case c.ClockOffset != nil && c.ClockError != nil:
 			words = clockWords(c)
 		case joined[i] && c.Window.Basis == "none":

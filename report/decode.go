@@ -177,6 +177,9 @@ func (c *Capture) check() error {
 	if c.Window.Basis == "none" {
 		return nil
 	}
+	if c.Window.Basis == "clock" && c.Window.Clock != nil && *c.Window.Clock >= 0 {
+		return nil
+	}
 	if !c.Window.From.Known() || !c.Window.To.Known() {
 		return errors.New("window has a basis and no times")
 	}

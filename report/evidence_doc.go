@@ -493,6 +493,9 @@ func captureTable(rec *Record) [][]string {
 			packets += ", damaged"
 		}
 		window := "no times"
+		if c.Window.Clock != nil {
+			window = shortClock(c.Window.ClockFrom) + " to " + shortClock(c.Window.ClockTo) + ", no date"
+		}
 		if c.Window.From.Known() {
 			window = utcText(c.Window.From) + " to " + utcText(c.Window.To)
 			if day := c.Window.To.In(time.UTC).Format("2006-01-02 "); strings.HasPrefix(window, day) {

@@ -120,11 +120,11 @@ func (p *page) capture(c *Capture) {
 		return
 	}
 	parts := []string{Escape(c.Side)}
+	if c.Format == "tcpdump text" || len(c.LinkTypes) == 0 && c.Format != "" {
+		parts = append(parts, Escape(c.Format))
+	}
 	for _, n := range c.LinkTypes {
 		parts = append(parts, linkWord(n))
-	}
-	if len(c.LinkTypes) == 0 && c.Format != "" {
-		parts = append(parts, Escape(c.Format))
 	}
 	switch {
 	case len(c.Interfaces) == 1 && c.Interfaces[0].Name != "":

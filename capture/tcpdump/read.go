@@ -412,6 +412,9 @@ func (r *reader) end() {
 	if _, unnamed := s.ifaces[""]; s.onAny && len(s.ifaces) == 1 && unnamed {
 		s.note("the text names no interfaces: at which of them a packet was seen is not known")
 	}
+	if named := slices.ContainsFunc(sum.Interfaces, func(i wire.Interface) bool { return i.Name != "" }); s.onAny && named && !sum.OwnNames {
+		s.note("interface names are as printed: tcpdump -r prints those of the host that it runs on, which need not be the one that captured")
+	}
 	if n, ok := s.counted["captured"]; ok && n > sum.Frames {
 		s.gap(fmt.Sprintf("tcpdump counts %d packets, and the text holds %d", n, sum.Frames))
 	}

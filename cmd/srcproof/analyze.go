@@ -30,9 +30,13 @@ func newAnalyzeCommand(std *stdio) *cobra.Command {
 		Long: `Reads what was captured on a node and says, per request, which source address left the node, how
 far the request got, what carries that conclusion, and what these packets cannot tell.
 
-FILE is pcap or pcapng, plain or compressed with gzip or zstd; - is standard input. LABEL=FILE gives
-a capture a name. Files of one LABEL are one capture, and so are the files of a rotation; others are
-judged each by itself. To hold a node's capture against the far side's: srcproof compare.
+FILE is pcap or pcapng, plain or compressed with gzip or zstd, or the text that tcpdump printed, as
+it stands in a ticket; - is standard input. LABEL=FILE gives a capture a name. Files of one LABEL
+are one capture, and so are the files of a rotation; others are judged each by itself. To hold a
+node's capture against the far side's: srcproof compare.
+
+Text has no payloads and often no date: give --date and --tz. What it lacks is unknown. Without any
+capture, --conntrack FILE alone lists the connections of the node's table as requests.
 
 Capture on all interfaces (tcpdump -ni any -w FILE): only then can both sides of a translation be
 seen.
@@ -45,7 +49,9 @@ Exit codes:
 		Example: `  srcproof analyze node.pcap --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3
   srcproof analyze node.pcap --cluster cluster.json --links links.txt -o json
   srcproof analyze node.pcap --request 'tcp 172.16.0.13 > 10.20.0.10:80' --expect source=node-snated
-  tcpdump -ni any -w - 'host 10.20.0.10 or icmp' | srcproof analyze -`,
+  tcpdump -ni any -w - 'host 10.20.0.10 or icmp' | srcproof analyze -
+  srcproof analyze ticket.txt --date 2026-11-30 --tz Europe/Berlin --pod-cidr 172.16.0.0/16
+  srcproof analyze --conntrack conntrack.txt --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 && !flags.common.facts.conntrack.given {
 				return &usageError{what: "no capture named", hint: "srcproof analyze FILE, or - for standard input"}

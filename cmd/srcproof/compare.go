@@ -56,6 +56,7 @@ Exit codes:
   tcpdump -ni any -w far.pcap 'host 10.20.0.10 or icmp'    at the far side, at the same time
   srcproof compare --near node.pcap --far far.pcap --pod-cidr 172.16.0.0/16 --node-ip 10.10.0.3
   srcproof compare --near a=a.pcap --near b=b.pcap --far far.pcap --cluster cluster.json
+  srcproof compare --near node.pcap --far pasted.txt --date 2026-11-30 --tz UTC
   srcproof compare --near node.pcap --far far.pcap --far-filter '' --far-clock-offset 37s±5ms \
       --request 'tcp 172.16.0.13 > 10.20.0.10:80' --expect stopped_at=none`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -575,12 +575,20 @@ func (f *evidenceFlags) fillIn(s *savedEvidence) error {
 	if e.ChangedAt.Known() {
 		fill(&f.changedAt, e.ChangedAt.In(time.UTC).Format(time.RFC3339Nano), true)
 	}
-	for flag, to := range map[string]*once{"--filter": &f.captures.filter, "--near-filter": &f.captures.nearFilter, "--far-filter": &f.captures.farFilter} {
+	for flag, to := range map[string]*once{
+		"--filter": &f.captures.filter, "--near-filter": &f.captures.nearFilter, "--far-filter": &f.captures.farFilter,
+		"--date": &f.captures.date, "--tz": &f.captures.zone, "--agent": &f.facts.agent,
+	} {
 		value, given := typed(args, flag)
 		fill(to, value, given)
 	}
-	for flag, to := range map[string]*once{"--cluster": &f.facts.cluster, "--links": &f.facts.links} {
-		if _, given := typed(args, flag); given && !to.given {
+	f.facts.noDefaultSNAT = f.facts.noDefaultSNAT || slices.Contains(args, "--disable-default-snat")
+	for flag, named := range map[string]bool{
+		"--cluster": f.facts.cluster.given, "--links": f.facts.links.given, "--conntrack": f.facts.conntrack.given,
+		"--masq-config": f.facts.masqConfig.given, "--agent-manifest": f.facts.agentManifest.given,
+		"--iptables": len(f.facts.iptables) > 0, "--nft": len(f.facts.nft) > 0, "--ipset": len(f.facts.ipset) > 0,
+	} {
+		if _, given := typed(args, flag); given && !named {
 			return &usageError{what: s.file + " was made with " + flag + " FILE: name that file again", hint: "the record holds what followed from it, and not the file"}
 		}
 	}

@@ -48,6 +48,10 @@ func importLaw() []importRule {
 			reason: "packets are facts: a decoder that knows what is concluded from them would decode towards it",
 		},
 		{
+			from: "./capture/tcpdump/...", to: []string{"./...", "os/...", "net", "syscall/..."}, but: []string{"./capture/wire/..."},
+			reason: "text becomes packets without a file: capture opens it, and knows no more of it than of any other capture",
+		},
+		{
 			from: "./...", except: []string{"./capture/..."}, to: []string{"github.com/google/gopacket/..."},
 			reason: "capture is the only door to gopacket: its traps are known there and nowhere else",
 		},

@@ -6,19 +6,19 @@ package analyze
 
 // letGoOfSome frees an eighth of the table at least and moves what stays together.
 func (t *table) letGoOfSome() {
-	want := max(len(t.flows)/8, t.oneWay/2, 1)
+	want := max(t.flows.size()/8, t.oneWay/2, 1)
 	oneWay := func(f *flow) bool {
 		return (f.dir[0].packets == 0 || f.dir[1].packets == 0) && f.errs == [2]uint32{} && f.mtu == 0
 	}
-	drop := make([]bool, len(t.flows))
+	drop := make([]bool, t.flows.size())
 	dropped := 0
-	for i := 1; i < len(t.flows) && dropped < want; i++ {
-		if oneWay(&t.flows[i]) {
+	for i := 1; i < t.flows.size() && dropped < want; i++ {
+		if oneWay(t.flows.at(ref(i))) {
 			drop[i] = true
 			dropped++
 		}
 	}
-	for i := 1; i < len(t.flows) && dropped < want; i++ {
+	for i := 1; i < t.flows.size() && dropped < want; i++ {
 		if !drop[i] {
 			drop[i] = true
 			dropped++
@@ -27,8 +27,8 @@ func (t *table) letGoOfSome() {
 	t.letGo += uint64(dropped)
 	t.compact(drop)
 	t.oneWay = 0
-	for i := 1; i < len(t.flows); i++ {
-		if f := &t.flows[i]; (f.dir[0].packets == 0) != (f.dir[1].packets == 0) {
+	for i := 1; i < t.flows.size(); i++ {
+		if f := t.flows.at(ref(i)); (f.dir[0].packets == 0) != (f.dir[1].packets == 0) {
 			t.oneWay++
 		}
 	}
@@ -36,20 +36,22 @@ func (t *table) letGoOfSome() {
 
 // compact rebuilds the table without the dropped flows.
 func (t *table) compact(drop []bool) {
-	moved := make([]ref, len(t.flows))
-	flows := make([]flow, 1, cap(t.flows))
-	taps := make([]tap, 1, cap(t.taps))
-	events := make([]event, 1, cap(t.events))
-	prints := make([]fingerprint, 1, cap(t.prints))
-	errs := make([]icmpError, 0, cap(t.errs))
-	for i := 1; i < len(t.flows); i++ {
+	moved := make([]ref, t.flows.size())
+	var (
+		flows  slab[ref, flow]
+		taps   slab[uint32, tap]
+		events slab[uint32, event]
+		prints slab[uint32, fingerprint]
+		errs   []icmpError
+	)
+	for i := 1; i < t.flows.size(); i++ {
 		if drop[i] {
 			continue
 		}
-		f := t.flows[i]
-		f.taps = moveList(f.taps, t.taps, &taps, func(e *tap) *uint32 { return &e.next })
-		f.events = moveList(f.events, t.events, &events, func(e *event) *uint32 { return &e.next })
-		f.prints = moveList(f.prints, t.prints, &prints, func(e *fingerprint) *uint32 { return &e.next })
+		f := *t.flows.at(ref(i))
+		f.taps = moveList(f.taps, &t.taps, &taps, func(e *tap) *uint32 { return &e.next })
+		f.events = moveList(f.events, &t.events, &events, func(e *event) *uint32 { return &e.next })
+		f.prints = moveList(f.prints, &t.prints, &prints, func(e *fingerprint) *uint32 { return &e.next })
 		for _, e := range []*uint32{&f.errs[0], &f.errs[1], &f.mtu} {
 			if *e != 0 {
 				errs = append(errs, t.errs[*e-1])
@@ -57,31 +59,30 @@ func (t *table) compact(drop []bool) {
 			}
 		}
 		f.prev = moved[f.prev] // an episode's predecessor comes before it; 0 where it was let go
-		moved[i] = ref(len(flows))
-		flows = append(flows, f)
+		moved[i] = flows.add(f)
 	}
-	index := make(map[flowKey]ref, len(t.index))
-	for k, r := range t.index {
-		if m := moved[r]; m != 0 {
-			index[k] = m
+	index := newFlowIndex(flows.size())
+	index.seed = t.index.seed
+	for _, s := range t.index.slots {
+		if m := moved[s.flow]; m != 0 {
+			index.set(&flows.at(m).key, s.hash, m, &flows)
 		}
 	}
 	t.flows, t.taps, t.events, t.prints, t.errs, t.index = flows, taps, events, prints, errs, index
 }
 
-// moveList copies a chain to the end of another arena, in order.
-func moveList[E any](l list, from []E, to *[]E, next func(*E) *uint32) list {
+// moveList copies a chain to the end of another slab, in order.
+func moveList[E any](l list, from, to *slab[uint32, E], next func(*E) *uint32) list {
 	var out list
 	for n := l.head; n != 0; {
-		e := from[n]
+		e := *from.at(n)
 		n = *next(&e)
 		*next(&e) = 0
-		at := uint32(len(*to))
-		*to = append(*to, e)
+		at := to.add(e)
 		if out.head == 0 {
 			out.head = at
 		} else {
-			*next(&(*to)[out.tail]) = at
+			*next(to.at(out.tail)) = at
 		}
 		out.tail = at
 	}

@@ -227,15 +227,15 @@ func TestTableIsBounded(t *testing.T) {
 			for i := range n {
 				tt.add(table, i, instant(0)+int64(i)*10_000)
 				widest = [4]int{
-					max(widest[0], len(table.flows)), max(widest[1], len(table.events)), max(widest[2], len(table.prints)), max(widest[3], len(table.taps)),
+					max(widest[0], table.flows.size()), max(widest[1], table.events.size()), max(widest[2], table.prints.size()), max(widest[3], table.taps.size()),
 				}
 			}
 			// A flow has a few dozen events at the most here, eight fingerprints, sixteen interfaces.
 			if limit := [4]int{room + 2, 64 * room, 8*room + 8, 16*room + 16}; widest[0] > limit[0] || widest[1] > limit[1] || widest[2] > limit[2] || widest[3] > limit[3] {
 				t.Errorf("flows, events, fingerprints, taps grew to %v, want at most %v", widest, limit)
 			}
-			if len(table.index) > len(table.flows) || len(table.errs) > 3*room {
-				t.Errorf("index %d, errors %d, flows %d", len(table.index), len(table.errs), len(table.flows))
+			if table.index.used > table.flows.size() || len(table.errs) > 3*room {
+				t.Errorf("index %d, errors %d, flows %d", table.index.used, len(table.errs), table.flows.size())
 			}
 		})
 	}

@@ -38,10 +38,10 @@ func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
 	for _, want := range []func(m *partner) bool{
 		func(m *partner) bool { return m.strong }, func(m *partner) bool { return m.confidence == Exact }, func(m *partner) bool { return !m.rewritten },
 	} {
-		for k, v := range n.views {
+		for k, v := range n.eachView {
 			for i := range partners[k] {
 				if m := &partners[k][i]; m.p == p && want(m) && len(samples) < 1<<20 {
-					samples = append(samples, samplesOf(v, p.far.views[m.chain])...)
+					samples = append(samples, samplesOf(v, p.far.view(m.chain))...)
 				}
 			}
 		}

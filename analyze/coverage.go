@@ -158,10 +158,10 @@ func (t *table) commons(facts *cluster.Facts) common {
 		}
 	}
 	firstTap := true
-	for i := 1; i < len(t.flows); i++ {
-		f := &t.flows[i]
-		for n := f.taps.head; n != 0; n = t.taps[n].next {
-			tp := &t.taps[n]
+	for i := 1; i < t.flows.size(); i++ {
+		f := t.flows.at(ref(i))
+		for n := f.taps.head; n != 0; n = t.taps.at(n).next {
+			tp := t.taps.at(n)
 			for s := range 2 {
 				if tp.packets[s] == 0 {
 					continue
@@ -254,16 +254,16 @@ func (a *analysis) occurrences() map[wire.Addr]seenAs {
 		return a.occurs
 	}
 	a.occurs = make(map[wire.Addr]seenAs)
-	for i := 1; i < len(a.t.flows); i++ {
-		f := &a.t.flows[i]
+	for i := 1; i < a.t.flows.size(); i++ {
+		f := a.t.flows.at(ref(i))
 		for s := range 2 {
 			if f.dir[s].packets == 0 {
 				continue
 			}
 			a.occurs[f.key.end[s]] |= asSource
 			a.occurs[f.key.end[1-s]] |= asDestination
-			for n := f.taps.head; n != 0; n = a.t.taps[n].next {
-				tp := &a.t.taps[n]
+			for n := f.taps.head; n != 0; n = a.t.taps.at(n).next {
+				tp := a.t.taps.at(n)
 				if tp.seen[s] == wire.DirOut && int(tp.iface) < len(a.host.ifaces) && !a.host.ifaces[tp.iface].podSide {
 					a.occurs[f.key.end[s]] |= leavingNode
 				}

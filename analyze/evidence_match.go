@@ -429,8 +429,9 @@ func (m *matcher) opening(at Moment, o *Observation) opening {
 func openingOf(o *Observation, quiet func(ns int64) bool, served bool) opening {
 	var first, second int64
 	n, leg := 0, LegUnknown
-	for i := range o.Frames {
-		f := &o.Frames[i]
+	cited := o.Cited()
+	for i := range cited {
+		f := &cited[i]
 		switch f.What {
 		case "SYN", "SYN again", "INIT", "INIT again":
 		default:

@@ -697,7 +697,7 @@ func farWords(res *Result, r *Request) string {
 		return s + " and none went back"
 	}
 	s += fmt.Sprintf(" and %s went back", plural(replies, "packet"))
-	for _, f := range r.Frames {
+	for _, f := range r.Cited() {
 		if f.Leg == LegFar && strings.HasPrefix(f.What, "ICMP ") {
 			return s + fmt.Sprintf("; %s about an answer, frame %d", f.What, f.Frame)
 		}
@@ -795,12 +795,12 @@ func framesOf(r *Request, far bool, match func(string) bool) string {
 	var n []string
 	// The egress leg is what counts; the Pod's side where there is no other.
 	want := LegPod
-	for _, f := range r.Frames {
+	for _, f := range r.Cited() {
 		if f.Leg == LegEgress && match(f.What) {
 			want = LegEgress
 		}
 	}
-	for _, f := range r.Frames {
+	for _, f := range r.Cited() {
 		here := f.Leg == want || f.Leg == LegUnknown
 		if far {
 			here = f.Leg == LegFar

@@ -26,6 +26,7 @@ type flowKey struct {
 	proto wire.Proto
 	query uint8
 	asker uint8 // of an ICMP query: the side that asks. Two hosts may ping each other with one identifier.
+	_pad  uint8 // always 0: a key without gaps is hashed and compared in one piece
 	vlan  uint32
 	place place
 }
@@ -261,12 +262,12 @@ const DefaultMaxFlows = 1 << 20
 
 // table is the flow table of one capture.
 type table struct {
-	index   map[flowKey]ref
-	flows   []flow // flows[0] is unused
-	taps    []tap
-	events  []event
+	index   flowIndex
+	flows   slab[ref, flow]
+	taps    slab[uint32, tap]
+	events  slab[uint32, event]
 	errs    []icmpError
-	prints  []fingerprint
+	prints  slab[uint32, fingerprint]
 	max     int
 	oneWay  int // flows with packets of one direction only
 	letGo   uint64
@@ -289,8 +290,7 @@ func newTable(maxFlows int) *table {
 		maxFlows = DefaultMaxFlows
 	}
 	return &table{
-		index: make(map[flowKey]ref), flows: make([]flow, 1, 1024), taps: make([]tap, 1, 1024), events: make([]event, 1, 4096),
-		prints: make([]fingerprint, 1), max: maxFlows, other: make(map[wire.Proto]uint64),
+		index: newFlowIndex(0), max: maxFlows, other: make(map[wire.Proto]uint64),
 		recent:    make([]recent, 1<<recentBits),
 		firstTime: wire.NoTime, lastTime: wire.NoTime,
 	}
@@ -323,13 +323,12 @@ func (t *table) add(p *wire.Packet) {
 		return
 	}
 	key, from := keyOf(&p.Tuple, p)
-	r := t.index[key]
-	if r == 0 {
-		r = t.create(key, 0, from, p)
-	} else if t.begins(&t.flows[r], from, p) {
-		r = t.create(key, r, from, p)
+	hash := t.index.hash(&key)
+	r, _ := t.index.find(&key, hash, &t.flows)
+	if r == 0 || t.begins(t.flows.at(r), from, p) {
+		r = t.create(&key, hash, r, from, p)
 	}
-	f := &t.flows[r]
+	f := t.flows.at(r)
 	if carrier {
 		f.carrier, f.tunnel = true, p.Tunnel
 		f.opaque = f.opaque || p.Attr&wire.IsOpaque != 0
@@ -339,7 +338,7 @@ func (t *table) add(p *wire.Packet) {
 			t.orphans++
 			return
 		}
-		f = &t.flows[r]
+		f = t.flows.at(r)
 		t.tapped(f, 1-from, p)
 		t.failed(f, from, p)
 		return
@@ -433,16 +432,15 @@ func (f *flow) closed() bool {
 }
 
 // create makes a flow. prev is the tuple's flow before it, none if 0.
-func (t *table) create(key flowKey, prev ref, from int, p *wire.Packet) ref {
-	if len(t.flows) > t.max || t.oneWay > t.max/8 {
+func (t *table) create(key *flowKey, hash uint32, prev ref, from int, p *wire.Packet) ref {
+	if t.flows.size() > t.max || t.oneWay > t.max/8 {
 		t.letGoOfSome()
-		prev = t.index[key]
+		prev, _ = t.index.find(key, hash, &t.flows)
 	}
-	r := ref(len(t.flows))
-	t.flows = append(t.flows, flow{key: key, prev: prev})
-	f := &t.flows[r]
+	r := t.flows.add(flow{key: *key, prev: prev})
+	f := t.flows.at(r)
 	if prev != 0 {
-		f.episode = t.flows[prev].episode + 1
+		f.episode = t.flows.at(prev).episode + 1
 	}
 	f.client, f.guessed = opener(from, p)
 	if prev != 0 && p.Tuple.Proto == wire.ProtoTCP && p.Flags&(wire.SYN|wire.ACK) == wire.SYN|wire.ACK {
@@ -451,7 +449,7 @@ func (t *table) create(key flowKey, prev ref, from int, p *wire.Packet) ref {
 		d.isn, d.flags, d.packets, d.first, d.last = p.Ack-1, sawSYN|knowISN, 1, p.Time, p.Time
 		t.oneWay++
 	}
-	t.index[key] = r
+	t.index.set(key, hash, r, &t.flows)
 	return r
 }
 
@@ -518,23 +516,22 @@ const maxTaps = 16
 // tapped counts a packet at its interface.
 func (t *table) tapped(f *flow, from int, p *wire.Packet) {
 	n := f.taps.head
-	for n != 0 && (t.taps[n].iface != p.Iface || t.taps[n].depth != p.Depth) {
-		n = t.taps[n].next
+	for n != 0 && (t.taps.at(n).iface != p.Iface || t.taps.at(n).depth != p.Depth) {
+		n = t.taps.at(n).next
 	}
 	if n == 0 && f.tapCount >= maxTaps {
 		n = f.taps.tail
 	} else if n == 0 {
 		f.tapCount++
-		n = uint32(len(t.taps))
-		t.taps = append(t.taps, tap{iface: p.Iface, depth: p.Depth})
+		n = t.taps.add(tap{iface: p.Iface, depth: p.Depth})
 		if f.taps.head == 0 {
 			f.taps.head = n
 		} else {
-			t.taps[f.taps.tail].next = n
+			t.taps.at(f.taps.tail).next = n
 		}
 		f.taps.tail = n
 	}
-	tp := &t.taps[n]
+	tp := t.taps.at(n)
 	if p.Attr&wire.IsError != 0 {
 		return // it marks the interface, it is not one of the flow's packets
 	}
@@ -554,11 +551,11 @@ func (t *table) quoted(r ref, from int, p *wire.Packet) ref {
 		return r
 	}
 	for n := 0; r != 0 && n < 8; n++ {
-		d := &t.flows[r].dir[from]
+		d := &t.flows.at(r).dir[from]
 		if d.flags&knowISN == 0 || !before(p.Seq, d.isn) && (d.flags&knowSeq == 0 || !before(d.seqNext, p.Seq)) {
 			return r
 		}
-		r = t.flows[r].prev
+		r = t.flows.at(r).prev
 	}
 	return 0
 }
@@ -604,7 +601,6 @@ func (t *table) copy(r ref, from int, p *wire.Packet) bool {
 
 // note records a transmission worth citing.
 func (t *table) note(f *flow, from int, p *wire.Packet, kind eventKind, letter byte) {
-	n := uint32(len(t.events))
 	e := event{time: p.Time, frame: p.Frame, iface: p.Iface, kind: kind, from: uint8(from), letter: letter, dir: p.Dir}
 	if p.Has(wire.KnowTTL) {
 		e.ttl = p.TTL
@@ -612,11 +608,11 @@ func (t *table) note(f *flow, from int, p *wire.Packet, kind eventKind, letter b
 	if kind == evError {
 		e.typ, e.code = p.ICMPType, p.ICMPCode
 	}
-	t.events = append(t.events, e)
+	n := t.events.add(e)
 	if f.events.head == 0 {
 		f.events.head = n
 	} else {
-		t.events[f.events.tail].next = n
+		t.events.at(f.events.tail).next = n
 	}
 	f.events.tail = n
 }

@@ -142,7 +142,7 @@ func (t *table) together(p, q *conversation) bool {
 	span := func(c *conversation) (first, last int64) {
 		first, last = t.first(c).span()
 		for _, r := range c.flows[1:] {
-			a, b := t.flows[r].span()
+			a, b := t.flows.at(r).span()
 			first, last = min(first, a), max(last, b)
 		}
 		return first, last
@@ -173,9 +173,9 @@ const maxTuples = 4
 
 // conversations groups flows of one tuple.
 func (t *table) conversations() []conversation {
-	refs := make([]ref, 0, len(t.flows)-1)
-	for i := 1; i < len(t.flows); i++ {
-		if !t.flows[i].carrier {
+	refs := make([]ref, 0, t.flows.size()-1)
+	for i := 1; i < t.flows.size(); i++ {
+		if !t.flows.at(ref(i)).carrier {
 			refs = append(refs, ref(i))
 		}
 	}
@@ -190,13 +190,13 @@ func (t *table) conversations() []conversation {
 		return min(a.first, b.first)
 	}
 	slices.SortFunc(refs, func(x, y ref) int {
-		f, g := &t.flows[x], &t.flows[y]
+		f, g := t.flows.at(x), t.flows.at(y)
 		return cmp.Or(compareEnds(&f.key, &g.key), cmp.Compare(begin(f), begin(g)), cmp.Compare(x, y))
 	})
 	var convs []conversation
 	for i := 0; i < len(refs); {
 		j := i + 1
-		for j < len(refs) && compareEnds(&t.flows[refs[i]].key, &t.flows[refs[j]].key) == 0 {
+		for j < len(refs) && compareEnds(&t.flows.at(refs[i]).key, &t.flows.at(refs[j]).key) == 0 {
 			j++
 		}
 		from := len(convs)
@@ -235,10 +235,10 @@ func (t *table) sameExchange(flows []ref, r ref) bool {
 	if len(flows) >= maxPlaces {
 		return false
 	}
-	g := &t.flows[r]
+	g := t.flows.at(r)
 	overlap := false
 	for _, x := range flows {
-		f := &t.flows[x]
+		f := t.flows.at(x)
 		if f.key == g.key {
 			return false // another episode at the same place
 		}
@@ -309,7 +309,7 @@ func (t *table) orient(c *conversation) {
 	best := -1
 	earliest := int64(0)
 	for _, r := range c.flows {
-		f := &t.flows[r]
+		f := t.flows.at(r)
 		if !f.guessed {
 			c.client, best = int(f.client), 2
 			break
@@ -322,7 +322,7 @@ func (t *table) orient(c *conversation) {
 	if best == 1 {
 		// Both ends guessed, and the file's order may not be the order in time: the earlier sender is the client unless the
 		// ports say otherwise.
-		f := &t.flows[c.flows[0]]
+		f := t.flows.at(c.flows[0])
 		a, b := c.client, 1-c.client
 		switch {
 		case servesFrom(f.key.proto, f.key.port[a], f.key.port[b]) && !f.key.end[b].IsMulticast():
@@ -332,7 +332,7 @@ func (t *table) orient(c *conversation) {
 			ta, tb := int64(0), int64(0)
 			na, nb := false, false
 			for _, r := range c.flows {
-				d := &t.flows[r].dir
+				d := &t.flows.at(r).dir
 				if d[a].packets > 0 && (!na || d[a].first < ta) {
 					ta, na = d[a].first, true
 				}
@@ -347,7 +347,7 @@ func (t *table) orient(c *conversation) {
 	}
 	seen := false
 	for _, r := range c.flows {
-		f := &t.flows[r]
+		f := t.flows.at(r)
 		d := &f.dir[c.client]
 		switch f.clientDir(c.client) {
 		case wire.DirIn:
@@ -360,8 +360,8 @@ func (t *table) orient(c *conversation) {
 			if !seen || d.first < c.first {
 				c.first, seen = d.first, true
 			}
-			for n := f.taps.head; n != 0; n = t.taps[n].next {
-				if ttl := t.taps[n].ttl[c.client]; ttl != 0 {
+			for n := f.taps.head; n != 0; n = t.taps.at(n).next {
+				if ttl := t.taps.at(n).ttl[c.client]; ttl != 0 {
 					c.maxTTL = max(c.maxTTL, ttl)
 					if c.minTTL == 0 || ttl < c.minTTL {
 						c.minTTL = ttl
@@ -371,7 +371,7 @@ func (t *table) orient(c *conversation) {
 		}
 	}
 	if !seen {
-		c.first, _ = t.flows[c.flows[0]].span()
+		c.first, _ = t.flows.at(c.flows[0]).span()
 	}
 }
 
@@ -420,11 +420,11 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 	byPacket := make(map[packetKey][]int32)
 	for i := range convs {
 		c := &convs[i]
-		f0 := &t.flows[c.flows[0]]
+		f0 := t.flows.at(c.flows[0])
 		// Only a conversation that does not pass the host under one tuple can have a partner; with no direction recorded, any.
 		known := false
 		for _, r := range c.flows {
-			f := &t.flows[r]
+			f := t.flows.at(r)
 			if d := &f.dir[c.client]; d.flags&knowISN != 0 && !known {
 				known = true
 				k := opening{d.isn, f.key.proto}
@@ -437,8 +437,8 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		if f0.key.proto == wire.ProtoTCP || f0.key.proto == wire.ProtoUDP || f0.key.proto == wire.ProtoSCTP || f0.key.query != 0 {
 			var mine []packetKey
 			for _, r := range c.flows {
-				for n := t.flows[r].prints.head; n != 0; n = t.prints[n].next {
-					fp := &t.prints[n]
+				for n := t.flows.at(r).prints.head; n != 0; n = t.prints.at(n).next {
+					fp := t.prints.at(n)
 					if fp.kind != printDatagram && fp.kind != printSegment {
 						continue
 					}
@@ -543,7 +543,7 @@ type openingFacts struct {
 func (t *table) openingOf(c *conversation) openingFacts {
 	var best *dirState
 	for _, r := range c.flows {
-		d := &t.flows[r].dir[c.client]
+		d := &t.flows.at(r).dir[c.client]
 		if d.flags&sawSYN != 0 && (best == nil || d.first < best.first) {
 			best = d
 		}
@@ -566,7 +566,7 @@ func (t *table) sameOpening(convs []conversation, a, b int32) (edge, bool) {
 		gap = -gap
 	}
 	e := edge{a: a, b: b, basis: [3]string{"tcp isn"}}
-	if t.flows[p.flows[0]].key.proto == wire.ProtoSCTP {
+	if t.flows.at(p.flows[0]).key.proto == wire.ProtoSCTP {
 		if gap > forwardDelayTCP {
 			return edge{}, false
 		}
@@ -628,21 +628,21 @@ func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size
 	if !mayTranslate(t, p, q) {
 		return edge{}, false
 	}
-	proto := t.flows[p.flows[0]].key.proto
+	proto := t.flows.at(p.flows[0]).key.proto
 	limit := int64(forwardDelayDatagram)
 	if proto == wire.ProtoTCP {
 		limit = forwardDelayTCP
 	}
 	near := false
 	for _, r := range p.flows {
-		for n := t.flows[r].prints.head; n != 0 && !near; n = t.prints[n].next {
-			if !t.prints[n].is(digest, size) {
+		for n := t.flows.at(r).prints.head; n != 0 && !near; n = t.prints.at(n).next {
+			if !t.prints.at(n).is(digest, size) {
 				continue
 			}
 			for _, s := range q.flows {
-				for m := t.flows[s].prints.head; m != 0; m = t.prints[m].next {
-					if t.prints[m].is(digest, size) {
-						if gap := t.prints[n].time - t.prints[m].time; gap <= limit && gap >= -limit {
+				for m := t.flows.at(s).prints.head; m != 0; m = t.prints.at(m).next {
+					if t.prints.at(m).is(digest, size) {
+						if gap := t.prints.at(n).time - t.prints.at(m).time; gap <= limit && gap >= -limit {
 							near = true
 						}
 					}
@@ -679,7 +679,7 @@ func (fp *fingerprint) is(digest uint64, size uint32) bool {
 // mayTranslate tells whether one conversation can be the other behind a translation on this host: one of the two passes
 // only on the client's side and the other goes on from there, or no direction is recorded.
 func mayTranslate(t *table, p, q *conversation) bool {
-	fp, fq := &t.flows[p.flows[0]], &t.flows[q.flows[0]]
+	fp, fq := t.flows.at(p.flows[0]), t.flows.at(q.flows[0])
 	if fp.key.proto != fq.key.proto || fp.key.end == fq.key.end && fp.key.port == fq.key.port {
 		return false
 	}
@@ -750,7 +750,7 @@ func (t *table) inOrder(convs []conversation, members []int32) (chain, bool) {
 	})
 	outs := 0
 	end := func(i, side int) (wire.Addr, uint16) {
-		k := &t.flows[c.convs[i].flows[0]].key
+		k := &t.flows.at(c.convs[i].flows[0]).key
 		return k.end[side], k.port[side]
 	}
 	for i := range c.convs {

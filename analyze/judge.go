@@ -31,7 +31,10 @@ type analysis struct {
 	longest   int64                   // of byServer, from first to last packet
 
 	chains   []chain
-	views    []*view   // one per chain
+	views    []*view   // one per chain, as far as they are kept: see view
+	keep     bool      // keep the views that are made
+	space    viewSpace // for views that are looked at one at a time
+	spare    viewSpace // for those that are made meanwhile
 	requests []Request // one per chain
 }
 
@@ -70,20 +73,51 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 		captures[n].OnlySYN = t.tcpBare == 0 && t.synAcks == 0
 	}
 	a.views = make([]*view, len(a.chains))
-	for i := range a.chains {
-		a.views[i] = newView(t, &a.chains[i])
-		for _, l := range a.views[i].legs() {
+	for i := range a.views {
+		for _, l := range a.viewIn(&a.space, i).legs() {
 			a.longestHandshake = max(a.longestHandshake, l.handshake())
 		}
 	}
 	return a
 }
 
+// view is one request as the capture saw it. It holds more than the flows that it is made of, so that it is made when it is asked for,
+// and kept only where the two sides of a pair are searched again and again.
+func (a *analysis) view(i int) *view {
+	if v := a.views[i]; v != nil {
+		return v
+	}
+	v := a.viewIn(&a.spare, i).clone()
+	if a.keep {
+		a.views[i] = v
+	}
+	return v
+}
+
+// viewIn is view for who looks at one at a time.
+func (a *analysis) viewIn(space *viewSpace, i int) *view {
+	if v := a.views[i]; v != nil {
+		return v
+	}
+	v := newView(a.t, &a.chains[i], space)
+	v.settleInside(a)
+	return v
+}
+
+// eachView gives the views in order.
+func (a *analysis) eachView(yield func(int, *view) bool) {
+	for i := range a.views {
+		if !yield(i, a.view(i)) {
+			return
+		}
+	}
+}
+
 // judgeAll judges every request of the capture by itself.
 func (a *analysis) judgeAll() {
 	a.requests = make([]Request, len(a.views))
-	for i, v := range a.views {
-		a.requests[i] = a.judge(v)
+	for i := range a.views {
+		a.requests[i] = a.judge(a.viewIn(&a.space, i), int32(i))
 		a.info.Transmitted += a.requests[i].RequestsSent + a.requests[i].RepliesSeen
 	}
 }
@@ -119,7 +153,7 @@ func (a *analysis) endpoint(addr wire.Addr, port uint16, proto wire.Proto) Endpo
 }
 
 // judge turns one view into a Request.
-func (a *analysis) judge(v *view) Request {
+func (a *analysis) judge(v *view, n int32) Request {
 	t, c := a.t, v.chain
 	first, last := &c.convs[0], &c.convs[len(c.convs)-1]
 	key := &t.first(first).key
@@ -133,10 +167,10 @@ func (a *analysis) judge(v *view) Request {
 		r.Joins = []Join{{From: "pod", To: "egress", Basis: []string{"same tuple"}, Confidence: Exact}}
 	}
 	lastKey := &t.first(last).key
-	v.settleInside(a)
 	o := v.outcome(a.host)
 	a.counts(&r, v, o)
 	a.passage(&r, v, c)
+	r.seenAt.a, r.seenAt.chain = a, n
 	if a.info.Side == wire.SideFar {
 		e := r.Client
 		r.Far = &e
@@ -299,7 +333,7 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt) {
 
 // aboutTuple returns the tuple of the packets of the client (from 0) or the server (1) at a leg.
 func (a *analysis) aboutTuple(l *legState, from int) wire.Tuple {
-	f := &a.t.flows[l.flows[0]]
+	f := a.t.flows.at(l.flows[0])
 	side := int(f.client)
 	for i := range f.errs {
 		if f.errs[i] != 0 && from == 0 {
@@ -309,7 +343,7 @@ func (a *analysis) aboutTuple(l *legState, from int) wire.Tuple {
 	return f.key.tuple(side)
 }
 
-// passage fills in legs and frames.
+// passage fills in legs.
 func (a *analysis) passage(r *Request, v *view, c *chain) {
 	for _, l := range v.legs() {
 		kind := l.kind
@@ -325,14 +359,14 @@ func (a *analysis) passage(r *Request, v *view, c *chain) {
 				if !slices.Contains(l.flows, x) {
 					continue
 				}
-				f := &a.t.flows[x]
+				f := a.t.flows.at(x)
 				leg.Tuple = f.key.tuple(cs)
 				leg.Sent, leg.Replies = max(leg.Sent, f.dir[cs].packets), max(leg.Replies, f.dir[1-cs].packets)
 				if leg.TTL == 0 && f.dir[cs].flags&knowTTL != 0 {
 					leg.TTL = f.dir[cs].ttl
 				}
-				for n := f.taps.head; n != 0; n = a.t.taps[n].next {
-					tp := &a.t.taps[n]
+				for n := f.taps.head; n != 0; n = a.t.taps.at(n).next {
+					tp := a.t.taps.at(n)
 					leg.Points = append(leg.Points, Point{
 						Iface: tp.iface, VLAN: f.key.vlan, Depth: tp.depth, RequestDir: tp.seen[cs], ReplyDir: tp.seen[1-cs],
 						Sent: tp.packets[cs], Replies: tp.packets[1-cs], FirstRequest: frameOf(tp.firstFrame[cs]), FirstReply: frameOf(tp.firstFrame[1-cs]),
@@ -343,22 +377,60 @@ func (a *analysis) passage(r *Request, v *view, c *chain) {
 				r.Legs = append(r.Legs, leg)
 			}
 		}
+	}
+}
+
+// passage is where a request's packets are found again: a chain of a capture.
+type passage struct {
+	a     *analysis
+	chain int32
+}
+
+// frames adds the packets worth citing.
+func (p passage) frames(out []FrameRef) []FrameRef {
+	a, v := p.a, p.a.view(int(p.chain))
+	first := &v.chain.convs[0]
+	tuple := a.t.first(first).key.tuple(first.client)
+	most := len(out) + maxFrames
+	for _, l := range v.legs() {
+		kind := l.kind
+		if a.info.Side == wire.SideFar {
+			kind = LegFar
+		}
 		for i := range l.events {
-			if len(r.Frames) >= maxFrames {
+			if len(out) >= most {
 				break
 			}
 			e := &l.events[i]
-			what := e.what(r.Tuple)
+			what := e.what(tuple)
 			if x := l.errorAbout(e.from); e.kind == evError && x != nil && x.typ == e.typ && x.code == e.code {
 				what += " from " + x.from.String()
 			}
 			capture, frame := splitFrame(e.frame)
-			r.Frames = append(r.Frames, FrameRef{
+			out = append(out, FrameRef{
 				Capture: capture, Frame: frame, Time: e.time, Iface: e.iface, Direction: e.dir, Leg: kind, What: what,
 			})
 		}
 	}
-	sortFrames(r.Frames)
+	return out
+}
+
+// Cited are the packets that a request cites, in order of capture and frame. They are gathered when they are asked for: of
+// most requests nobody asks.
+func (r *Request) Cited() []FrameRef {
+	if r.seenAt.a == nil {
+		return r.Frames
+	}
+	out := r.seenAt.frames(nil)
+	for _, p := range r.alsoAt {
+		if len(out) >= 2*maxFrames {
+			break
+		}
+		out = p.frames(out)
+	}
+	out = out[:min(len(out), 2*maxFrames)]
+	sortFrames(out)
+	return out
 }
 
 // errorAbout returns the first rejecting error about packets of the client (0) or the server (1).
@@ -493,9 +565,9 @@ func (a *analysis) towardsPod(l *legState, r *Request) bool {
 	}
 	seen := false
 	for _, x := range l.flows {
-		f := &a.t.flows[x]
-		for n := f.taps.head; n != 0; n = a.t.taps[n].next {
-			tp := &a.t.taps[n]
+		f := a.t.flows.at(x)
+		for n := f.taps.head; n != 0; n = a.t.taps.at(n).next {
+			tp := a.t.taps.at(n)
 			if tp.seen[0] != wire.DirOut && tp.seen[1] != wire.DirOut {
 				continue
 			}

@@ -36,7 +36,7 @@ func (v *view) outcome(h *hostFacts) outcomeAt {
 		// This leg's replies were not captured at all, so what another leg shows of them stands.
 		here, hereReplies = s, replies
 	}
-	proto := v.t.flows[at.flows[0]].key.proto
+	proto := v.t.flows.at(at.flows[0]).key.proto
 	out := outcomeAt{leg: at, delivered: true}
 	rejected := false
 	for _, l := range legs {
@@ -118,12 +118,12 @@ func (v *view) repliesVisible(l *legState, h *hostFacts) bool {
 // showsOut tells whether one of the leg's interfaces shows outgoing frames in this capture.
 func (v *view) showsOut(l *legState, h *hostFacts) bool {
 	for _, r := range l.flows {
-		for n := v.t.flows[r].taps.head; n != 0; n = v.t.taps[n].next {
-			if i := v.t.taps[n].iface; int(i) < len(h.ifaces) && h.ifaces[i].out {
+		for n := v.t.flows.at(r).taps.head; n != 0; n = v.t.taps.at(n).next {
+			if i := v.t.taps.at(n).iface; int(i) < len(h.ifaces) && h.ifaces[i].out {
 				return true
 			}
 		}
-		if v.t.flows[r].key.place >= placeInterface {
+		if v.t.flows.at(r).key.place >= placeInterface {
 			return true // no direction recorded: frames of both are in it
 		}
 	}

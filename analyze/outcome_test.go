@@ -299,7 +299,7 @@ func TestTimes(t *testing.T) {
 
 func whatOf(r *Request) string {
 	var what []string
-	for _, f := range r.Frames {
+	for _, f := range r.Cited() {
 		what = append(what, f.What)
 	}
 	return strings.Join(what, ", ")

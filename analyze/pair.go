@@ -58,6 +58,9 @@ type partner struct {
 func pair(res *Result, near, far []*analysis, opt PairOptions) {
 	partners := make([][][]partner, len(near))
 	all := make([][]*pairing, len(near))
+	for _, a := range slices.Concat(near, far) {
+		a.keep = true
+	}
 	for i, n := range near {
 		partners[i] = make([][]partner, len(n.views))
 		all[i] = make([]*pairing, len(far))
@@ -77,7 +80,7 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 		for i, n := range near {
 			all[i][j].measure(n, partners[i], opt)
 		}
-		settle(ix.claims(near, partners, all, j, counts, contested, func(p *pairing, v *view, m *partner) bool { return p.timely(v, f.views[m.chain], m) }),
+		settle(ix.claims(near, partners, all, j, counts, contested, func(p *pairing, v *view, m *partner) bool { return p.timely(v, f.view(m.chain), m) }),
 			partners, contested, func(claim) bool { return true })
 	}
 	claimed := make([]map[int]bool, len(far))
@@ -88,13 +91,13 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 		for j, f := range far {
 			p := all[i][j]
 			p.measure(n, partners[i], opt)
-			for k := range n.views {
+			for k := range n.eachView {
 				for _, m := range partners[i][k] {
 					if m.p == p {
 						claimed[j][m.chain] = true
 						p.joined++
 						p.numbersKept = p.numbersKept || m.basis[0] == "tcp isn" && m.strong
-						p.compareSources(n.views[k], f.views[m.chain])
+						p.compareSources(n.view(k), f.view(m.chain))
 					}
 				}
 			}
@@ -107,8 +110,8 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 		}
 	}
 	for i, n := range near {
-		for k := range n.views {
-			n.place(&n.requests[k], n.views[k], partners[i][k], contested[[2]int{i, k}], all[i], claimed, far, opt)
+		for k := range n.eachView {
+			n.place(&n.requests[k], n.view(k), partners[i][k], contested[[2]int{i, k}], all[i], claimed, far, opt)
 		}
 	}
 	describePairs(res, all, opt)
@@ -129,7 +132,7 @@ func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pa
 	var out []claim
 	for i, n := range near {
 		p := all[i][j]
-		for k, v := range n.views {
+		for k, v := range n.eachView {
 			if slices.ContainsFunc(partners[i][k], func(m partner) bool { return m.p.far == ix.a }) {
 				continue
 			}
@@ -265,10 +268,10 @@ func (v *view) exit() *legState {
 // prints calls visit for the fingerprints of the flows, with 0 for packets of the client and 1 for the server's.
 func (v *view) prints(flows []ref, visit func(fp *fingerprint, from int)) {
 	for _, x := range flows {
-		f := &v.t.flows[x]
+		f := v.t.flows.at(x)
 		client := v.clientSide(x)
-		for n := f.prints.head; n != 0; n = v.t.prints[n].next {
-			fp := &v.t.prints[n]
+		for n := f.prints.head; n != 0; n = v.t.prints.at(n).next {
+			fp := v.t.prints.at(n)
 			from := 1
 			if int(fp.from) == client {
 				from = 0
@@ -285,7 +288,7 @@ func (v *view) clientSide(x ref) int {
 			return v.chain.convs[i].client
 		}
 	}
-	return int(v.t.flows[x].client)
+	return int(v.t.flows.at(x).client)
 }
 
 // flows returns all flows of the view.
@@ -314,7 +317,7 @@ func (v *view) isn() (uint32, bool) {
 func (v *view) leaving() wire.Tuple {
 	l := v.exit()
 	x := l.flows[0]
-	return v.t.flows[x].key.tuple(v.clientSide(x))
+	return v.t.flows.at(x).key.tuple(v.clientSide(x))
 }
 
 // payloadKey is a datagram's payload, length, sequence number (echo, SCTP), how many bytes of the payload the digest
@@ -413,7 +416,7 @@ func payloadCounts(near []*analysis, text bool) map[payloadKey]int32 {
 }
 
 func countPayloads(a *analysis, text bool, counts map[payloadKey]int32) {
-	for _, v := range a.views {
+	for _, v := range a.eachView {
 		proto := v.proto()
 		if proto == wire.ProtoTCP {
 			continue
@@ -463,12 +466,12 @@ func newFarIndex(a *analysis, text, known bool) *farIndex {
 	countPayloads(a, text, ix.counts)
 	if known {
 		ix.byTuple = make(map[wire.Tuple][]int32, len(a.views))
-		for i, v := range a.views {
+		for i, v := range a.eachView {
 			t := v.leaving()
 			ix.byTuple[t] = append(ix.byTuple[t], int32(i))
 		}
 	}
-	for i, v := range a.views {
+	for i, v := range a.eachView {
 		proto := v.proto()
 		n := int32(i)
 		if proto == wire.ProtoTCP || proto == wire.ProtoSCTP {
@@ -611,7 +614,7 @@ func (ix *farIndex) tracked(v *view, known *cluster.Connections) []int32 {
 	}
 	isn, hasISN := v.isn()
 	return slices.DeleteFunc(slices.Clone(list), func(c int32) bool {
-		far := ix.a.views[c]
+		far := ix.a.view(int(c))
 		other, has := far.isn()
 		return hasISN && has && isn != other || comparableTS(v, far)
 	})
@@ -629,7 +632,7 @@ func (ix *farIndex) narrow(v *view, list []int32) []int32 {
 	const most = 4096
 	for _, c := range list[:min(len(list), most)] {
 		agree := false
-		far := ix.a.views[c]
+		far := ix.a.view(int(c))
 		far.prints(far.chain.convs[0].flows, func(fp *fingerprint, from int) {
 			for i := range want {
 				agree = agree || fp.kind == printSYN && from == 0 && fp.hasTS == want[i].hasTS && fp.ts == want[i].ts && fp.ipid == want[i].ipid
@@ -648,7 +651,7 @@ func (ix *farIndex) narrow(v *view, list []int32) []int32 {
 // opening compares two openings that share their ISN: any SYN of one that is a SYN of the other by timestamp value or IP
 // ID makes them one connection; where neither is there to compare, one end must be the same, and the join is probable.
 func (ix *farIndex) opening(v *view, c int) (partner, bool) {
-	far := ix.a.views[c]
+	far := ix.a.view(c)
 	m := partner{chain: c, basis: []string{"tcp isn"}}
 	if v.proto() == wire.ProtoSCTP {
 		m.basis[0], m.confidence, m.strong = "sctp initiate tag", Exact, true
@@ -698,7 +701,7 @@ func (ix *farIndex) opening(v *view, c int) (partner, bool) {
 // midstream compares two connections whose openings were not captured: both directions' sequence numbers and timestamp
 // values must overlap. The windows are small parts of the number space, which makes a chance agreement in all unlikely.
 func (ix *farIndex) midstream(v *view, c int) (partner, bool) {
-	far := ix.a.views[c]
+	far := ix.a.view(c)
 	a, b := v.leaving(), far.leaving()
 	if a.Dst != b.Dst || a.DstPortOrEchoID != b.DstPortOrEchoID {
 		return partner{}, false
@@ -741,7 +744,7 @@ func (ix *farIndex) midstream(v *view, c int) (partner, bool) {
 // datagram compares two exchanges that share one datagram's payload, length and sequence number. IP IDs that differ may have
 // been rewritten on the way (pf's random-id), so they only count against a payload that others have, too.
 func (ix *farIndex) datagram(v *view, c int, k payloadKey, fp *fingerprint, unique bool) (partner, bool) {
-	far := ix.a.views[c]
+	far := ix.a.view(c)
 	m := partner{chain: c, basis: []string{"payload"}, payload: &k}
 	id, contradicts := false, false
 	far.prints(far.flows(), func(y *fingerprint, from int) {
@@ -825,7 +828,7 @@ func joinRewritten(p *pairing, n *analysis, partners [][]partner, claimed map[in
 		return !slices.ContainsFunc(partners[k], func(m partner) bool { return m.p.far == p.far })
 	}
 	nearBy, farBy := make(map[rewriteKey][]int), make(map[rewriteKey][]int)
-	for k, v := range n.views {
+	for k, v := range n.eachView {
 		if open(k) {
 			for _, key := range rewriteKeys(v) {
 				nearBy[key] = append(nearBy[key], k)
@@ -835,7 +838,7 @@ func joinRewritten(p *pairing, n *analysis, partners [][]partner, claimed map[in
 	if len(nearBy) == 0 {
 		return
 	}
-	for c, far := range p.far.views {
+	for c, far := range p.far.eachView {
 		if !claimed[c] {
 			for _, key := range rewriteKeys(far) {
 				farBy[key] = append(farBy[key], c)
@@ -861,16 +864,16 @@ func joinRewritten(p *pairing, n *analysis, partners [][]partner, claimed map[in
 		}
 		return found
 	}
-	for k, v := range n.views {
+	for k, v := range n.eachView {
 		if !open(k) {
 			continue
 		}
-		c := one(rewriteKeys(v), farBy, func(c int) bool { return !claimed[c] && p.mayBe(v, p.far.views[c]) })
+		c := one(rewriteKeys(v), farBy, func(c int) bool { return !claimed[c] && p.mayBe(v, p.far.view(c)) })
 		if c < 0 {
 			continue
 		}
-		far := p.far.views[c]
-		if one(rewriteKeys(far), nearBy, func(k int) bool { return open(k) && p.mayBe(n.views[k], far) }) != k {
+		far := p.far.view(c)
+		if one(rewriteKeys(far), nearBy, func(k int) bool { return open(k) && p.mayBe(n.view(k), far) }) != k {
 			continue
 		}
 		claimed[c] = true
@@ -918,7 +921,7 @@ func (p *pairing) checkSides() {
 // podsBegin tells whether the capture shows packets of Pods with the TTL they were made with; passedOn, that they are
 // passed on, too.
 func (a *analysis) podsBegin(passedOn bool) bool {
-	for _, v := range a.views {
+	for _, v := range a.eachView {
 		if !a.host.isPod(v.client, a.facts) {
 			continue
 		}
@@ -949,12 +952,13 @@ func answeredElsewhere(near []*analysis) {
 	}
 	answers := make(map[question][]arrivedAt)
 	for _, n := range near {
-		for k, v := range n.views {
+		n.keep = true
+		for k, v := range n.eachView {
 			for _, l := range v.legs() {
 				if l.server.packets > 0 && l.client.packets == 0 {
 					for _, x := range l.flows {
 						isn, _ := v.isn()
-						q := question{n.t.flows[x].key.tuple(v.clientSide(x)), isn}
+						q := question{n.t.flows.at(x).key.tuple(v.clientSide(x)), isn}
 						answers[q] = append(answers[q], arrivedAt{n, k})
 					}
 				}
@@ -967,9 +971,9 @@ func answeredElsewhere(near []*analysis) {
 			if r.Outcome != RequestOnly || r.StoppedAt != StopUnknown && r.StoppedAt != StopReturn || r.Egress == nil {
 				continue
 			}
-			isn, _ := n.views[k].isn()
-			at := slices.DeleteFunc(slices.Clone(answers[question{n.views[k].leaving(), isn}]), func(x arrivedAt) bool {
-				return x.a == n || !otherNode(n, x.a, r.Egress.Addr) || x.a.views[x.view].pod != nil
+			isn, _ := n.view(k).isn()
+			at := slices.DeleteFunc(slices.Clone(answers[question{n.view(k).leaving(), isn}]), func(x arrivedAt) bool {
+				return x.a == n || !otherNode(n, x.a, r.Egress.Addr) || x.a.view(x.view).pod != nil
 			})
 			if len(at) == 0 {
 				continue
@@ -982,12 +986,7 @@ func answeredElsewhere(near []*analysis) {
 			// What came in there is no request of its own.
 			o := &at[0].a.requests[at[0].view]
 			if o.Outcome == ReplyOnly {
-				for _, f := range o.Frames {
-					if f.Leg != LegFar { // those are the request's own already
-						r.Frames = append(r.Frames, f)
-					}
-				}
-				sortFrames(r.Frames)
+				r.alsoAt = append(r.alsoAt, o.seenAt)
 				o.signs |= signTaken
 			}
 		}

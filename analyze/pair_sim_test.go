@@ -863,15 +863,16 @@ func (s *simWorld) check(t *testing.T, res *Result) tally {
 	placed := make(map[int]Stop)
 	for i := range res.Requests {
 		r := &res.Requests[i]
-		if len(r.Frames) == 0 {
+		cited := r.Cited()
+		if len(cited) == 0 {
 			bad.say("no frames", "%s", r.Tuple)
 			continue
 		}
-		who := owner(&r.Frames[0])
+		who := owner(&cited[0])
 		h := &s.requests[who]
 		near, far := false, false
-		for k := range r.Frames {
-			f := &r.Frames[k]
+		for k := range cited {
+			f := &cited[k]
 			near, far = near || f.Capture == 0, far || f.Capture == 1
 			if o := owner(f); o != who {
 				bad.say("false join", "%s and %s\n%s\nfirst %s\nsecond %s\njoins %+v", r.Tuple, s.requests[o].far, listOf(res.Requests[i:i+1]), h, &s.requests[o], r.Joins)

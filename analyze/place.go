@@ -54,7 +54,7 @@ func (a *analysis) place(r *Request, v *view, partners []partner, contested bool
 func (a *analysis) attach(r *Request, v *view, m partner) {
 	f := m.p.far
 	o := &f.requests[m.chain]
-	fv := f.views[m.chain]
+	fv := f.view(m.chain)
 	arrived := fv.leaving()
 	if len(fv.chain.convs) > 1 {
 		arrived = f.t.first(&fv.chain.convs[0]).key.tuple(fv.chain.convs[0].client)
@@ -69,14 +69,7 @@ func (a *analysis) attach(r *Request, v *view, m partner) {
 		l.Kind = LegFar
 		r.Legs = append(r.Legs, l)
 	}
-	for _, fr := range o.Frames {
-		if len(r.Frames) >= 2*maxFrames {
-			break
-		}
-		fr.Leg = LegFar
-		r.Frames = append(r.Frames, fr)
-	}
-	sortFrames(r.Frames)
+	r.alsoAt = append(r.alsoAt, passage{f, int32(m.chain)})
 	from := "egress"
 	if v.egress == nil {
 		from = "pod"
@@ -115,7 +108,7 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 	var rejectedReply *icmpError
 	for i := range partners {
 		m := &partners[i]
-		for _, l := range m.p.far.views[m.chain].legs() {
+		for _, l := range m.p.far.view(m.chain).legs() {
 			if l.server.packets > 0 && answered == nil {
 				answered = m
 			}
@@ -198,7 +191,7 @@ func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
 // answerDue tells whether the near capture ran on until what the far side answered should have arrived.
 func (a *analysis) answerDue(v *view, m *partner) gap {
 	answered := int64(wire.NoTime)
-	for _, l := range m.p.far.views[m.chain].legs() {
+	for _, l := range m.p.far.view(m.chain).legs() {
 		if l.server.packets > 0 {
 			answered = max(answered, l.server.first)
 		}
@@ -220,7 +213,7 @@ func (a *analysis) placeFar(r *Request, v *view, partners []partner) {
 	for i := range partners {
 		m := &partners[i]
 		f := m.p.far
-		fv := f.views[m.chain]
+		fv := f.view(m.chain)
 		if vlan, other := f.missingVLAN(fv); other != 0 {
 			r.StoppedAt = StopBetween
 			r.because("seen on VLAN %d at the far capture point and not on VLAN %d, to which others are passed on", vlan, other)
@@ -269,7 +262,7 @@ func (m *partner) fromTheBeginning(r *Request, v, far *view) bool {
 // legInterface returns the one interface at which a leg was seen where the capture records no direction, -1 otherwise.
 func (a *analysis) legInterface(l *legState) int {
 	for _, x := range l.flows {
-		if a.t.flows[x].key.place < placeInterface {
+		if a.t.flows.at(x).key.place < placeInterface {
 			return -1
 		}
 	}
@@ -281,7 +274,7 @@ func (a *analysis) legInterface(l *legState) int {
 func (a *analysis) missingVLAN(v *view) (seen, missing uint32) {
 	if a.vlanPairs == nil {
 		a.vlanPairs = make(map[uint32]uint32)
-		for _, o := range a.views {
+		for _, o := range a.eachView {
 			vlans := o.vlans()
 			if len(vlans) == 2 {
 				a.vlanPairs[vlans[0]] = vlans[1]
@@ -303,7 +296,7 @@ func (a *analysis) missingVLAN(v *view) (seen, missing uint32) {
 func (v *view) vlans() []uint32 {
 	var out []uint32
 	for _, x := range v.flows() {
-		f := &v.t.flows[x]
+		f := v.t.flows.at(x)
 		if f.dir[v.clientSide(x)].packets > 0 && !slices.Contains(out, f.key.vlan) {
 			out = append(out, f.key.vlan)
 		}
@@ -447,11 +440,11 @@ func (p *pairing) atOdds() bool {
 		servers := make(map[wire.Addr]bool)
 		for k := range p.far.requests {
 			if o := p.far.requests[k].Outcome; o == HandshakeCompleted || o == Answered {
-				servers[p.far.views[k].leaving().Dst] = true
+				servers[p.far.view(k).leaving().Dst] = true
 			}
 		}
 		for k := range p.near.requests {
-			if o := p.near.requests[k].Outcome; (o == HandshakeCompleted || o == Answered) && servers[p.near.views[k].leaving().Dst] {
+			if o := p.near.requests[k].Outcome; (o == HandshakeCompleted || o == Answered) && servers[p.near.view(k).leaving().Dst] {
 				p.odds = 2
 				break
 			}
@@ -479,7 +472,7 @@ func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, u
 	f := p.far
 	if f.byServer == nil {
 		f.byServer = make(map[serverKey][]arrival)
-		for c, o := range f.views {
+		for c, o := range f.eachView {
 			k, y := serverOf(o.leaving()), o.exit()
 			at := arrival{chain: c, first: y.client.first, last: y.client.last}
 			if y.client.packets == 0 { // answers alone: the request they answer was here
@@ -510,7 +503,7 @@ func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, u
 		if checked++; checked > 1024 {
 			return gapAmbiguous
 		}
-		o := f.views[c]
+		o := f.view(c)
 		if t == o.leaving() && comparableTS(v, o) {
 			return gapProxy // the same tuple at the same moment, and another opening: a device on the way makes its own connection
 		}
@@ -708,7 +701,7 @@ func (p *pairing) whyApart() string {
 		return fmt.Sprintf("by their clocks they ran at different times (%s apart)", seconds(max(farFrom-to, from-farTo)))
 	}
 	occurs := p.far.occurrences()
-	for _, v := range p.near.views {
+	for _, v := range p.near.eachView {
 		if occurs[v.leaving().Dst] != 0 {
 			return "it holds packets of the same servers, and none of the same requests"
 		}

@@ -220,15 +220,15 @@ func TestRegressFramesOnce(t *testing.T) {
 	res := runOf(t, gke(t), Options{}, captureOf(t, inOrder(kn, viaNode.near(lost...)), goesOn(60)), two, farCapture(t, inOrder(kf, viaNode.far(append(lost, answer)...)), goesOn(60)))
 	r := thePods(t, res, "")
 	seen := make(map[string]bool)
-	for _, f := range r.Frames {
+	for _, f := range r.Cited() {
 		if key := fmt.Sprint(f.Capture, f.Frame); seen[key] {
-			t.Errorf("frame %d of capture %d is named twice: %+v", f.Frame, f.Capture, r.Frames)
+			t.Errorf("frame %d of capture %d is named twice: %+v", f.Frame, f.Capture, r.Cited())
 		} else {
 			seen[key] = true
 		}
 	}
 	if r.StoppedAt != StopReturn || len(seen) < 9 {
-		t.Errorf("%s, frames %+v", verdictOf(r), r.Frames)
+		t.Errorf("%s, frames %+v", verdictOf(r), r.Cited())
 	}
 }
 

@@ -103,10 +103,12 @@ type Request struct {
 	Opening         uint64 // what the stable id is made of, beside tuple: TCP ISN, echo identifier, or the count of requests with this tuple before
 	ICMP            *ICMPAnswer
 	Joins           []Join
-	Frames          []FrameRef
+	Frames          []FrameRef // of a request that was restored; see Cited
 	Legs            []Leg
 	Findings        []string // codes, in the order of the rules
 
+	seenAt     passage          // what it was made of; empty of a restored one
+	alsoAt     []passage        // and what was joined with it
 	signs      sign             // what findings look for and no field tells
 	mtu        uint32           // next-hop MTU of signMTU, 0 if the message had none
 	replyFrom  wire.Addr        // of signReplyOther

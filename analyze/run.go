@@ -184,8 +184,8 @@ func carriers(t *table, capture int) []CarrierCount {
 	}
 	index := make(map[pair]int)
 	var out []CarrierCount
-	for i := 1; i < len(t.flows); i++ {
-		f := &t.flows[i]
+	for i := 1; i < t.flows.size(); i++ {
+		f := t.flows.at(ref(i))
 		if !f.carrier {
 			continue
 		}

@@ -55,7 +55,7 @@ func (v *view) clientGuessed() bool {
 	for i := range v.chain.convs {
 		c := &v.chain.convs[i]
 		for _, r := range c.flows {
-			if !v.t.flows[r].guessed {
+			if !v.t.flows.at(r).guessed {
 				return false
 			}
 		}
@@ -229,8 +229,8 @@ func (a *analysis) serverPlace(r *Request, v *view) whereabouts {
 		return atAway // another node has passed the answer on
 	}
 	for _, x := range l.flows {
-		for n := a.t.flows[x].taps.head; n != 0; n = a.t.taps[n].next {
-			if i := a.t.taps[n].iface; int(i) < len(a.host.ifaces) && a.host.ifaces[i].uplink && !a.host.ifaces[i].podSide {
+		for n := a.t.flows.at(x).taps.head; n != 0; n = a.t.taps.at(n).next {
+			if i := a.t.taps.at(n).iface; int(i) < len(a.host.ifaces) && a.host.ifaces[i].uplink && !a.host.ifaces[i].podSide {
 				return atAway
 			}
 		}
@@ -352,8 +352,8 @@ func (a *analysis) leavesPodSide(l *legState) bool {
 		return false
 	}
 	for _, x := range l.flows {
-		for n := a.t.flows[x].taps.head; n != 0; n = a.t.taps[n].next {
-			if i := a.t.taps[n].iface; int(i) < len(a.host.ifaces) && a.host.ifaces[i].podSide {
+		for n := a.t.flows.at(x).taps.head; n != 0; n = a.t.taps.at(n).next {
+			if i := a.t.taps.at(n).iface; int(i) < len(a.host.ifaces) && a.host.ifaces[i].podSide {
 				return false
 			}
 		}
@@ -466,9 +466,9 @@ func (a *analysis) sentByNode(l *legState) bool {
 func (a *analysis) fromPodLink(l *legState) bool {
 	met := false
 	for _, x := range l.flows {
-		f := &a.t.flows[x]
-		for n := f.taps.head; n != 0; n = a.t.taps[n].next {
-			tp := &a.t.taps[n]
+		f := a.t.flows.at(x)
+		for n := f.taps.head; n != 0; n = a.t.taps.at(n).next {
+			tp := a.t.taps.at(n)
 			if tp.seen[f.client] == wire.DirUnknown {
 				continue
 			}
@@ -534,7 +534,7 @@ const passedOn = 1_000_000_000
 func (a *analysis) leftUnjoined(r *Request, l *legState) bool {
 	if a.unjoined == nil {
 		a.unjoined = make(map[unjoinedKey][]*legState)
-		for _, v := range a.views {
+		for _, v := range a.eachView {
 			e, sent, to := v.egress, (*dirState)(nil), v.leaving().Dst
 			switch {
 			case e != nil && v.pod == nil:

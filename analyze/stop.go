@@ -251,8 +251,8 @@ func (a *analysis) nodeIn(r *Request, v *view) gap {
 func (a *analysis) podInterface(l *legState) int {
 	found := -1
 	for _, x := range l.flows {
-		for n := a.t.flows[x].taps.head; n != 0; n = a.t.taps[n].next {
-			i := int(a.t.taps[n].iface)
+		for n := a.t.flows.at(x).taps.head; n != 0; n = a.t.taps.at(n).next {
+			i := int(a.t.taps.at(n).iface)
 			if found >= 0 && found != i {
 				return -1
 			}

@@ -377,7 +377,7 @@ func (t *table) print(f *flow, from int, p *wire.Packet) {
 
 func (t *table) keep(f *flow, from int, fp fingerprint) {
 	d := &f.dir[from]
-	if d.prints >= printsKept && (fp.kind != printDatagram || d.prints >= printsKeptDatagrams || len(t.prints) > manyPrints) {
+	if d.prints >= printsKept && (fp.kind != printDatagram || d.prints >= printsKeptDatagrams || t.prints.size() > manyPrints) {
 		return
 	}
 	d.prints++
@@ -385,12 +385,11 @@ func (t *table) keep(f *flow, from int, fp fingerprint) {
 }
 
 func (t *table) append(f *flow, fp fingerprint) {
-	n := uint32(len(t.prints))
-	t.prints = append(t.prints, fp)
+	n := t.prints.add(fp)
 	if f.prints.head == 0 {
 		f.prints.head = n
 	} else {
-		t.prints[f.prints.tail].next = n
+		t.prints.at(f.prints.tail).next = n
 	}
 	f.prints.tail = n
 }

@@ -30,24 +30,44 @@ type view struct {
 	// pod is the client's side of the node, egress the server's side; plain is where the capture records no direction.
 	// A leg without flows is nil.
 	pod, egress, plain *legState
-	local              bool // on a loopback interface
-	inside             bool // taken where the client's packets are made, and nothing says that this is the node: in a Pod
+	local              bool         // on a loopback interface
+	order              [3]*legState // see legs
+	inside             bool         // taken where the client's packets are made, and nothing says that this is the node: in a Pod
 	client             wire.Addr
 }
 
-// merge puts flows of one leg together. clients has, per flow, which side is the client.
-func (t *table) merge(kind LegKind, flows []ref, clients []int) *legState {
+// viewSpace is room for one view at a time: those that are looked at once and forgotten share it. The zero viewSpace is ready.
+type viewSpace struct {
+	view view
+	legs [3]legState // pod, egress, plain
+	side [3]legFlows
+}
+
+// legFlows are the flows of a leg; clients has, per flow, which side is the client.
+type legFlows struct {
+	flows   []ref
+	clients []int
+	tell    []int
+}
+
+func (f *legFlows) add(r ref, client int) {
+	f.flows, f.clients = append(f.flows, r), append(f.clients, client)
+}
+
+// merge puts flows of one leg together.
+func (t *table) merge(kind LegKind, l *legState, of *legFlows) *legState {
+	flows, clients := of.flows, of.clients
 	if len(flows) == 0 {
 		return nil
 	}
-	l := &legState{kind: kind, flows: flows}
+	*l = legState{kind: kind, flows: flows, events: l.events[:0]}
 	var primary int
 	for i, r := range flows {
-		f := &t.flows[r]
+		f := t.flows.at(r)
 		c := clients[i]
 		mergeDir(&l.client, &f.dir[c])
 		mergeDir(&l.server, &f.dir[1-c])
-		pf := &t.flows[flows[primary]]
+		pf := t.flows.at(flows[primary])
 		if f.dir[0].packets+f.dir[1].packets > pf.dir[0].packets+pf.dir[1].packets {
 			primary = i
 		}
@@ -62,8 +82,8 @@ func (t *table) merge(kind LegKind, flows []ref, clients []int) *legState {
 		}
 	}
 	// One place tells the story if it saw both directions; else (asymmetric ways, one direction per VLAN) all places do.
-	p := &t.flows[flows[primary]]
-	tell := []int{primary}
+	p := t.flows.at(flows[primary])
+	tell := append(of.tell[:0], primary)
 	if p.dir[0].packets == 0 || p.dir[1].packets == 0 {
 		tell = tell[:0]
 		for i := range flows {
@@ -71,9 +91,9 @@ func (t *table) merge(kind LegKind, flows []ref, clients []int) *legState {
 		}
 	}
 	for _, i := range tell {
-		f := &t.flows[flows[i]]
-		for n := f.events.head; n != 0; n = t.events[n].next {
-			e := t.events[n]
+		f := t.flows.at(flows[i])
+		for n := f.events.head; n != 0; n = t.events.at(n).next {
+			e := *t.events.at(n)
 			if int(e.from) == clients[i] {
 				e.from = 0
 			} else {
@@ -82,6 +102,7 @@ func (t *table) merge(kind LegKind, flows []ref, clients []int) *legState {
 			l.events = append(l.events, e)
 		}
 	}
+	of.tell = tell
 	l.flipped = len(l.events) > 0 && l.events[0].from == 1
 	if len(tell) == 1 {
 		c := clients[primary]
@@ -252,8 +273,8 @@ func learn(t *table, chains []chain, facts *cluster.Facts, sum *wire.Summary, si
 			}
 		}
 	}
-	for i := 1; i < len(t.flows); i++ {
-		f := &t.flows[i]
+	for i := 1; i < t.flows.size(); i++ {
+		f := t.flows.at(ref(i))
 		for side := range 2 {
 			d := &f.dir[side]
 			if f.key.place < placeInterface || d.packets == 0 || d.mac == [6]byte{} {
@@ -268,8 +289,8 @@ func learn(t *table, chains []chain, facts *cluster.Facts, sum *wire.Summary, si
 				h.macs[d.mac] = true
 			}
 		}
-		for n := f.taps.head; n != 0; n = t.taps[n].next {
-			tp := &t.taps[n]
+		for n := f.taps.head; n != 0; n = t.taps.at(n).next {
+			tp := t.taps.at(n)
 			if int(tp.iface) >= len(h.ifaces) {
 				continue
 			}
@@ -316,67 +337,66 @@ func (h *hostFacts) isPod(a wire.Addr, facts *cluster.Facts) bool {
 	return facts.Role(a).Kind == cluster.RolePod || h.pods[a]
 }
 
-func (t *table) first(c *conversation) *flow { return &t.flows[c.flows[0]] }
+func (t *table) first(c *conversation) *flow { return t.flows.at(c.flows[0]) }
 
 func (t *table) clientOf(c *conversation) wire.Addr { return t.first(c).key.end[c.client] }
 
-// newView sorts a chain's flows into legs.
-func newView(t *table, c *chain) *view {
-	v := &view{t: t, chain: c, client: t.clientOf(&c.convs[0])}
-	var pod, egress, plain struct {
-		flows   []ref
-		clients []int
+// newView sorts a chain's flows into legs. The view is valid until the space is used again.
+func newView(t *table, c *chain, space *viewSpace) *view {
+	v := &space.view
+	*v = view{t: t, chain: c, client: t.clientOf(&c.convs[0])}
+	pod, egress, plain := &space.side[0], &space.side[1], &space.side[2]
+	for _, f := range []*legFlows{pod, egress, plain} {
+		f.flows, f.clients = f.flows[:0], f.clients[:0]
 	}
 	for i := range c.convs {
 		cv := &c.convs[i]
 		for _, r := range cv.flows {
-			f := &t.flows[r]
-			to := &plain
+			f := t.flows.at(r)
+			to := plain
 			switch f.clientDir(cv.client) {
 			case wire.DirIn:
-				to = &pod
+				to = pod
 			case wire.DirOut:
-				to = &egress
+				to = egress
 			case wire.DirUnknown:
 				if f.key.place == placeLoopback {
 					v.local = true
 				} else if len(c.convs) > 1 {
 					// Joined across a translation with no direction recorded: the order of the chain says which side is which.
 					if i == 0 {
-						to = &pod
+						to = pod
 					} else {
-						to = &egress
+						to = egress
 					}
 				}
 			}
-			to.flows = append(to.flows, r)
-			to.clients = append(to.clients, cv.client)
+			to.add(r, cv.client)
 		}
 	}
 	if len(c.convs) == 1 && len(plain.flows) > 1 {
 		// One tuple at several interfaces or VLANs without directions: a hop between them tells the sides apart.
 		cv := &c.convs[0]
 		if ownTTL(cv.maxTTL) && cv.minTTL != 0 && cv.minTTL == cv.maxTTL-1 {
-			rest := plain
-			plain.flows, plain.clients = nil, nil
-			for i, r := range rest.flows {
-				to := &plain
-				switch ttl := t.flows[r].dir[cv.client].ttl; {
-				case ttl == cv.maxTTL:
-					to = &pod
-				case ttl == cv.minTTL:
-					to = &egress
-				case t.flows[r].dir[cv.client].packets == 0:
-					to = &egress
+			n := 0
+			for i, r := range plain.flows {
+				d := &t.flows.at(r).dir[cv.client]
+				switch {
+				case d.ttl == cv.maxTTL:
+					pod.add(r, plain.clients[i])
+				case d.ttl == cv.minTTL, d.packets == 0:
+					egress.add(r, plain.clients[i])
+				default:
+					plain.flows[n], plain.clients[n] = r, plain.clients[i]
+					n++
 				}
-				to.flows = append(to.flows, r)
-				to.clients = append(to.clients, rest.clients[i])
 			}
+			plain.flows, plain.clients = plain.flows[:n], plain.clients[:n]
 		}
 	}
-	v.pod = t.merge(LegPod, pod.flows, pod.clients)
-	v.egress = t.merge(LegEgress, egress.flows, egress.clients)
-	v.plain = t.merge(LegUnknown, plain.flows, plain.clients)
+	v.pod = t.merge(LegPod, &space.legs[0], pod)
+	v.egress = t.merge(LegEgress, &space.legs[1], egress)
+	v.plain = t.merge(LegUnknown, &space.legs[2], plain)
 	return v
 }
 
@@ -408,11 +428,25 @@ func (a *analysis) madeByNode(addr wire.Addr) bool {
 
 // legs returns the view's legs, nearest to the client first.
 func (v *view) legs() []*legState {
-	var out []*legState
-	for _, l := range []*legState{v.pod, v.plain, v.egress} {
+	n := 0
+	for _, l := range [...]*legState{v.pod, v.plain, v.egress} {
 		if l != nil {
-			out = append(out, l)
+			v.order[n] = l
+			n++
 		}
 	}
-	return out
+	return v.order[:n]
+}
+
+// clone is a view with room of its own.
+func (v *view) clone() *view {
+	out := *v
+	for _, l := range [...]**legState{&out.pod, &out.egress, &out.plain} {
+		if *l != nil {
+			own := **l
+			own.flows, own.events = slices.Clone(own.flows), slices.Clone(own.events)
+			*l = &own
+		}
+	}
+	return &out
 }

@@ -13,13 +13,26 @@ import (
 )
 
 // New makes the record of a result. It reads no clock and keeps nothing of res.
-func New(res *analyze.Result, tool Tool) *Record {
-	b := builder{
+func New(res *analyze.Result, tool Tool) *Record { return newRecord(res, tool, false) }
+
+// NewText makes a record for WriteText alone. Text shows few of many requests: what stands for one request only (its reasons and
+// frames) is gathered where it is printed. It keeps res.
+func NewText(res *analyze.Result, tool Tool) *Record {
+	paired := func(side wire.Side) bool {
+		return slices.ContainsFunc(res.Captures, func(c analyze.CaptureInfo) bool { return c.Side == side })
+	}
+	return newRecord(res, tool, !paired(wire.SideNear) || !paired(wire.SideFar)) // the drawing of a pair looks at all frames
+}
+
+func newRecord(res *analyze.Result, tool Tool, brief bool) *Record {
+	b := &builder{
+		brief: brief,
 		res:   res,
 		addrs: make(map[wire.Addr]string),
 		names: make([][]Maybe, len(res.Captures)),
 	}
 	r := &Record{
+		from:     b,
 		Schema:   Schema,
 		Tool:     Tool{Version: tool.Version, Args: append([]string{}, tool.Args...)},
 		Facts:    factsOf(res.Facts),
@@ -136,6 +149,7 @@ func once(in []string) []string {
 // builder makes the parts of a Record. Strings of addresses are shared, and small slices are cut from large ones: a
 // capture of a busy node has hundreds of thousands of requests.
 type builder struct {
+	brief bool // see NewText
 	res   *analyze.Result
 	addrs map[wire.Addr]string
 	names [][]Maybe // per capture, per interface
@@ -313,17 +327,14 @@ func (b *builder) request(out *Request, in *analyze.Request) {
 		EchoID: b.port(in.Tuple.SrcPortOrEchoID, in.Tuple.IsEcho()),
 		Source: in.Source.String(), SourceBasis: in.Basis.String(), Outcome: in.Outcome.String(),
 		ConnState: Maybe(in.ConnState), History: Maybe(in.History), Completed: in.Completed, Unanswered: known(in.Unanswered, in.Outcome == analyze.RequestOnly), StoppedAt: in.StoppedAt.String(),
-		Unknown: make([]Unknown, len(in.Unknown)), Reasons: b.texts.take(len(in.Reasons)),
-		First: b.time(captureOf(in), in.First), Last: b.time(captureOf(in), in.Last), Handshake: known(in.Handshake, in.Handshake >= 0),
+		Unknown: make([]Unknown, len(in.Unknown)),
+		First:   b.time(captureOf(in), in.First), Last: b.time(captureOf(in), in.Last), Handshake: known(in.Handshake, in.Handshake >= 0),
 		RequestsSent: in.RequestsSent, RepliesSeen: in.RepliesSeen, Retransmissions: in.Retransmissions,
-		Join: make([]Join, len(in.Joins)), Frames: b.frames.take(len(in.Frames)), Findings: append([]string{}, in.Findings...),
+		Join: make([]Join, len(in.Joins)), Findings: append([]string{}, in.Findings...),
 		Legs: b.legs.take(len(in.Legs)),
 	}
 	for i, u := range in.Unknown {
 		out.Unknown[i] = Unknown{Field: u.Field, Reason: u.Reason, Text: u.Text, Settle: Maybe(u.Settle)}
-	}
-	for i, s := range in.Reasons {
-		out.Reasons[i] = string(s)
 	}
 	if a := in.ICMP; a != nil {
 		out.ICMP = &ICMP{
@@ -334,14 +345,37 @@ func (b *builder) request(out *Request, in *analyze.Request) {
 	for i, j := range in.Joins {
 		out.Join[i] = Join{From: j.From, To: j.To, Basis: append([]string{}, j.Basis...), Confidence: j.Confidence.String()}
 	}
-	for i, f := range in.Frames {
+	for i := range in.Legs {
+		b.leg(&out.Legs[i], &in.Legs[i])
+	}
+	if b.brief {
+		out.of = in
+		return
+	}
+	b.single(out, in)
+}
+
+// whole is a request with all that is shown of one by itself.
+func (rec *Record) whole(r *Request) *Request {
+	if r.of != nil {
+		rec.from.single(r, r.of)
+		r.of = nil
+	}
+	return r
+}
+
+// single fills in what is shown of one request by itself.
+func (b *builder) single(out *Request, in *analyze.Request) {
+	cited := in.Cited()
+	out.Reasons, out.Frames = b.texts.take(len(in.Reasons)), b.frames.take(len(cited))
+	for i, s := range in.Reasons {
+		out.Reasons[i] = string(s)
+	}
+	for i, f := range cited {
 		out.Frames[i] = Frame{
 			Capture: f.Capture, Frame: f.Frame, Time: b.time(f.Capture, f.Time), Interface: b.iface(f.Capture, f.Iface),
 			Direction: f.Direction.String(), Leg: f.Leg.String(), What: f.What,
 		}
-	}
-	for i := range in.Legs {
-		b.leg(&out.Legs[i], &in.Legs[i])
 	}
 }
 
@@ -351,8 +385,12 @@ func (b *builder) leg(out *Leg, in *analyze.Leg) {
 		Leg: in.Kind.String(), Capture: in.Capture, Sent: in.Sent, Replies: in.Replies, TTL: nonZero(in.TTL),
 		Src: b.addr(t.Src), SrcPort: b.port(t.SrcPortOrEchoID, t.Proto.HasPorts()),
 		Dst: b.addr(t.Dst), DstPort: b.port(t.DstPortOrEchoID, t.Proto.HasPorts()),
-		EchoID: b.port(t.SrcPortOrEchoID, t.IsEcho()), Points: b.points.take(len(in.Points)),
+		EchoID: b.port(t.SrcPortOrEchoID, t.IsEcho()),
 	}
+	if b.brief {
+		return // text draws the points of a pair only
+	}
+	out.Points = b.points.take(len(in.Points))
 	for i := range in.Points {
 		p := &in.Points[i]
 		out.Points[i] = Point{

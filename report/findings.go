@@ -177,6 +177,7 @@ func samePort(a, b *uint16) bool { return a == nil || b == nil || *a == *b }
 
 // example tells of one request of several that are alike.
 func (p *page) example(rec *Record, r *Request, alike uint64) {
+	r = rec.whole(r)
 	p.blank()
 	title := tupleWords(r) + ": " + verdictWord("source", r.Source) + ", " + verdictWord("outcome", r.Outcome)
 	if stops(r.StoppedAt) {

@@ -478,7 +478,9 @@ func fill(rnd *rand.Rand, v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for _, field := range v.Fields() {
-			fill(rnd, field, depth+1)
+			if field.CanSet() {
+				fill(rnd, field, depth+1)
+			}
 		}
 	case reflect.Pointer:
 		if rnd.IntN(3) > 0 {
@@ -554,6 +556,17 @@ func BenchmarkWriteText(b *testing.B) {
 	for b.Loop() {
 		if err := WriteText(io.Discard, rec, TextOptions{}); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// A record that gathers what it shows when it is shown is printed as one that holds all of it.
+func TestNewText(t *testing.T) {
+	for name, res := range map[string]*analyze.Result{"before": before(t), "busy": busy(500), "none": {}} {
+		for _, opt := range []TextOptions{{}, {ShowAll: true}, {Verbose: true}} {
+			if d := cmp.Diff(string(text(t, New(res, tool), opt)), string(text(t, NewText(res, tool), opt))); d != "" {
+				t.Errorf("%s, %+v (-whole +gathered)\n%s", name, opt, d)
+			}
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (p *page) ladders(rec *Record) {
 			p.paragraph(2, count(uint64(len(cases)-i), "more case")+" ("+count(requests, "request")+") not drawn: --all", nil)
 			return
 		}
-		l := newLadder(p, rec, &rec.Requests[c.first], clocks, node)
+		l := newLadder(p, rec, rec.whole(&rec.Requests[c.first]), clocks, node)
 		l.draw()
 		if c.count > 1 {
 			p.paragraph(2, "and "+number(c.count-1)+" more like it", nil)

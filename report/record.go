@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/srcproof/srcproof/analyze"
+
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -27,6 +29,8 @@ type Record struct {
 	Rules    []Rule    `json:"rules"`    // nil where neither masquerade configuration nor rules are known
 	Evidence *Evidence `json:"evidence"` // nil where no evidence was asked for
 	Summary  Summary   `json:"summary"`
+
+	from *builder // see NewText
 }
 
 // Tool says what made the record.
@@ -159,6 +163,8 @@ type Request struct {
 	Frames          []Frame   `json:"frames"`
 	Findings        []string  `json:"findings"`
 	Legs            []Leg     `json:"legs"`
+
+	of *analyze.Request // of which reasons and frames are not filled in yet: see NewText
 }
 
 // Unknown is one field that the captures do not carry.

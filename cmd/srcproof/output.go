@@ -36,7 +36,11 @@ func (f *outputFlags) resolve() (outputOptions, error) {
 
 // write writes the record of a result to standard output.
 func (o outputOptions) write(std *stdio, res *analyze.Result) error {
-	rec := report.New(res, report.Tool{Version: versionText(), Args: std.args})
+	make := report.New
+	if o.format == "text" {
+		make = report.NewText
+	}
+	rec := make(res, report.Tool{Version: versionText(), Args: std.args})
 	if o.format != "text" && len(res.Requests) == 0 && res.LeftOut > 0 { // the text says it itself
 		std.say("no request matches %s; without --request there are %d", res.Asked, res.LeftOut)
 	}

@@ -13,18 +13,19 @@ import (
 )
 
 // New makes the record of a result. It reads no clock and keeps nothing of res.
-func New(res *analyze.Result, tool Tool) *Record { return newRecord(res, tool, false) }
+func New(res *analyze.Result, tool Tool) *Record { return newRecord(res, tool, false, false) }
 
-// NewText makes a record for WriteText alone. Text shows few of many requests: what stands for one request only (its reasons and
-// frames) is gathered where it is printed. It keeps res.
-func NewText(res *analyze.Result, tool Tool) *Record {
+// NewText makes a record for WriteText with these options alone. Text shows few of many requests: of those that are alike the first
+// stands for all, and what is shown of one request only (its reasons and frames) is gathered where it is printed. It keeps res.
+func NewText(res *analyze.Result, tool Tool, opt TextOptions) *Record {
 	paired := func(side wire.Side) bool {
 		return slices.ContainsFunc(res.Captures, func(c analyze.CaptureInfo) bool { return c.Side == side })
 	}
-	return newRecord(res, tool, !paired(wire.SideNear) || !paired(wire.SideFar)) // the drawing of a pair looks at all frames
+	brief := !paired(wire.SideNear) || !paired(wire.SideFar) // the drawing of a pair looks at all frames
+	return newRecord(res, tool, brief, brief && !opt.ShowAll && !opt.Verbose)
 }
 
-func newRecord(res *analyze.Result, tool Tool, brief bool) *Record {
+func newRecord(res *analyze.Result, tool Tool, brief, fold bool) *Record {
 	b := &builder{
 		brief: brief,
 		res:   res,
@@ -37,7 +38,6 @@ func newRecord(res *analyze.Result, tool Tool, brief bool) *Record {
 		Tool:     Tool{Version: tool.Version, Args: append([]string{}, tool.Args...)},
 		Facts:    factsOf(res.Facts),
 		Captures: make([]Capture, len(res.Captures)),
-		Requests: make([]Request, len(res.Requests)),
 		Findings: make([]Finding, len(res.Findings)),
 		Sources:  make([]Source, len(res.Sources)),
 		Carriers: make([]Carrier, len(res.Carriers)),
@@ -46,14 +46,12 @@ func newRecord(res *analyze.Result, tool Tool, brief bool) *Record {
 	for i := range res.Captures {
 		b.capture(&r.Captures[i], i)
 	}
-	for i := range res.Requests {
-		b.request(&r.Requests[i], &res.Requests[i])
-	}
+	b.requests(r, fold)
 	for i := range res.Findings {
 		f := &res.Findings[i]
 		ids := make([]string, 0, len(f.Requests))
 		for _, n := range f.Requests {
-			ids = append(ids, r.Requests[n].ID)
+			ids = append(ids, r.Requests[b.place(n)].ID)
 		}
 		r.Findings[i] = Finding{
 			Code: f.Code, Title: f.Title, Severity: f.Severity, Requests: ids,
@@ -149,10 +147,11 @@ func once(in []string) []string {
 // builder makes the parts of a Record. Strings of addresses are shared, and small slices are cut from large ones: a
 // capture of a busy node has hundreds of thousands of requests.
 type builder struct {
-	brief bool // see NewText
-	res   *analyze.Result
-	addrs map[wire.Addr]string
-	names [][]Maybe // per capture, per interface
+	brief  bool    // see NewText
+	places []int32 // see place
+	res    *analyze.Result
+	addrs  map[wire.Addr]string
+	names  [][]Maybe // per capture, per interface
 
 	frames slab[Frame]
 	legs   slab[Leg]
@@ -309,6 +308,43 @@ func known[T any](v T, has bool) *T {
 func nonZero[T comparable](v T) *T {
 	var zero T
 	return known(v, v != zero)
+}
+
+// requests makes the record's requests; fold has one stand for all that are alike.
+func (b *builder) requests(r *Record, fold bool) {
+	in := b.res.Requests
+	if !fold {
+		r.Requests = make([]Request, len(in))
+		for i := range in {
+			b.request(&r.Requests[i], &in[i])
+		}
+		return
+	}
+	b.places = make([]int32, len(in))
+	r.Requests = []Request{}
+	var words alikeWords
+	at := make(map[alike]int32)
+	for i := range in {
+		key := words.of(&in[i])
+		n, ok := at[key]
+		if !ok {
+			n = int32(len(r.Requests))
+			at[key] = n
+			r.Requests = append(r.Requests, Request{})
+			b.request(&r.Requests[n], &in[i])
+		} else {
+			r.Requests[n].more++
+		}
+		b.places[i] = n
+	}
+}
+
+// place is where the record has the n-th request of the result.
+func (b *builder) place(n int) int {
+	if b.places == nil {
+		return n
+	}
+	return int(b.places[n])
 }
 
 // captureOf is the capture whose clock a request's times are by.

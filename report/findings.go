@@ -69,7 +69,7 @@ func (p *page) findings(rec *Record) (severe bool) {
 	}
 	if len(rec.Findings) == 0 && allAnswered(rec) {
 		p.blank()
-		if n := uint64(len(rec.Requests)); n == 1 {
+		if n := rec.total(); n == 1 {
 			p.paragraph(0, "No findings: the request was answered.", p.strong)
 		} else {
 			p.paragraph(0, "No findings: "+all(n, "request")+" were answered.", p.strong)
@@ -330,6 +330,7 @@ func groupUnknowns(rec *Record) []*unknownGroup {
 	like := make(map[unknownKey]*unknownVariant)
 	exact := make(map[unknownKey]*unknownVariant)
 	for i := range rec.Requests {
+		n := rec.Requests[i].n()
 		for _, u := range rec.Requests[i].Unknown {
 			g := at[[2]string{u.Field, u.Reason}]
 			if g == nil {
@@ -337,10 +338,10 @@ func groupUnknowns(rec *Record) []*unknownGroup {
 				at[[2]string{u.Field, u.Reason}] = g
 				groups = append(groups, g)
 			}
-			g.count++
+			g.count += n
 			key := unknownKey{u.Field, u.Reason, u.Text, string(u.Settle)}
 			if v := exact[key]; v != nil {
-				v.count++
+				v.count += n
 				continue
 			}
 			words := strings.Fields(u.Text)
@@ -351,7 +352,7 @@ func groupUnknowns(rec *Record) []*unknownGroup {
 				like[plain] = v
 				g.variants = append(g.variants, v)
 			}
-			v.count++
+			v.count += n
 			v.add(words)
 			if len(exact) < maxExact {
 				exact[key] = v
@@ -442,7 +443,7 @@ func (p *page) unknowns(rec *Record) {
 		return
 	}
 	p.blank()
-	total := uint64(len(rec.Requests))
+	total := rec.total()
 	for i, g := range groups {
 		if i == maxUnknown && !p.opt.ShowAll {
 			p.labelled("", []string{"and " + count(uint64(len(groups)-i), "more reason") + ": -o json"})

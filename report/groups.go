@@ -32,6 +32,7 @@ type bucket struct {
 	verdict
 	rank  int // 0 is the first thing to look at
 	index []int
+	count uint64 // requests
 }
 
 // rowKey is what the requests of a row agree in, beside the verdict. What the row's detail leaves out is zero.
@@ -172,9 +173,10 @@ func rows(rec *Record, limit int, all bool) (out []row, leftRows int, leftReques
 		}
 		b.rank = min(b.rank, rank(r, severityOf(r, bySeverity)))
 		b.index = append(b.index, i)
+		b.count += r.n()
 	}
 	slices.SortStableFunc(buckets, func(a, b *bucket) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(len(b.index), len(a.index)))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.count, a.count))
 	})
 	if all {
 		for _, b := range buckets {
@@ -248,7 +250,7 @@ func (b *bucket) rows(rec *Record, far, farSaw bool, d detail, limit int) ([]row
 			out = append(out, row{verdict: b.verdict, rowKey: key, detail: d, rank: b.rank, first: i, own: true})
 		}
 		w := &out[n]
-		w.count++
+		w.count += r.n()
 		if d == single {
 			continue
 		}

@@ -564,7 +564,7 @@ func BenchmarkWriteText(b *testing.B) {
 func TestNewText(t *testing.T) {
 	for name, res := range map[string]*analyze.Result{"before": before(t), "busy": busy(500), "none": {}} {
 		for _, opt := range []TextOptions{{}, {ShowAll: true}, {Verbose: true}} {
-			if d := cmp.Diff(string(text(t, New(res, tool), opt)), string(text(t, NewText(res, tool), opt))); d != "" {
+			if d := cmp.Diff(string(text(t, New(res, tool), opt)), string(text(t, NewText(res, tool, opt), opt))); d != "" {
 				t.Errorf("%s, %+v (-whole +gathered)\n%s", name, opt, d)
 			}
 		}

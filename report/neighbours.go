@@ -34,13 +34,13 @@ func apart(rec *Record, all bool) (*Record, neighbours) {
 		case near.source != r.Source:
 			near.source = ellipsis
 		}
-		near.count++
+		near.count += r.n()
 	}
-	if near.count == 0 || near.count == uint64(len(rec.Requests)) && rec.Summary.LeftOut > 0 {
+	if near.count == 0 || near.count == rec.total() && rec.Summary.LeftOut > 0 {
 		return rec, neighbours{}
 	}
 	main := *rec
-	main.Requests = make([]Request, 0, uint64(len(rec.Requests))-near.count)
+	main.Requests = make([]Request, 0, len(rec.Requests))
 	for i := range rec.Requests {
 		if !fold(&rec.Requests[i]) {
 			main.Requests = append(main.Requests, rec.Requests[i])

@@ -164,7 +164,8 @@ type Request struct {
 	Findings        []string  `json:"findings"`
 	Legs            []Leg     `json:"legs"`
 
-	of *analyze.Request // of which reasons and frames are not filled in yet: see NewText
+	more uint64           // requests that are like this one and not in the record: see NewText
+	of   *analyze.Request // of which reasons and frames are not filled in yet: see NewText
 }
 
 // Unknown is one field that the captures do not carry.

@@ -36,21 +36,18 @@ func (f *outputFlags) resolve() (outputOptions, error) {
 
 // write writes the record of a result to standard output.
 func (o outputOptions) write(std *stdio, res *analyze.Result) error {
-	make := report.New
+	tool := report.Tool{Version: versionText(), Args: std.args}
 	if o.format == "text" {
-		make = report.NewText
+		opt := std.textOptions()
+		opt.ShowAll = o.all
+		return report.WriteText(std.out, report.NewText(res, tool, opt), opt)
 	}
-	rec := make(res, report.Tool{Version: versionText(), Args: std.args})
-	if o.format != "text" && len(res.Requests) == 0 && res.LeftOut > 0 { // the text says it itself
+	rec := report.New(res, tool)
+	if len(res.Requests) == 0 && res.LeftOut > 0 { // the text says it itself
 		std.say("no request matches %s; without --request there are %d", res.Asked, res.LeftOut)
 	}
-	switch o.format {
-	case "json":
+	if o.format == "json" {
 		return report.WriteJSON(std.out, rec)
-	case "jsonl":
-		return report.WriteJSONL(std.out, rec)
 	}
-	opt := std.textOptions()
-	opt.ShowAll = o.all
-	return report.WriteText(std.out, rec, opt)
+	return report.WriteJSONL(std.out, rec)
 }

@@ -250,9 +250,11 @@ const (
 // occurrences tells of every address how it occurs. A filter of the form "not host A", "not src A" drops what otherwise has
 // all that the file's packets have in common; an address that occurs as the missing packet would carry it rules that out.
 func (a *analysis) occurrences() map[wire.Addr]seenAs {
-	if a.occurs != nil {
-		return a.occurs
-	}
+	a.occursOnce.Do(a.gatherOccurrences)
+	return a.occurs
+}
+
+func (a *analysis) gatherOccurrences() {
 	a.occurs = make(map[wire.Addr]seenAs)
 	for i := 1; i < a.t.flows.size(); i++ {
 		f := a.t.flows.at(ref(i))
@@ -270,7 +272,6 @@ func (a *analysis) occurrences() map[wire.Addr]seenAs {
 			}
 		}
 	}
-	return a.occurs
 }
 
 // nodeLeaves tells whether some packet left the node with an address of the node.

@@ -3,7 +3,10 @@ package analyze
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/wire"
@@ -23,8 +26,10 @@ type analysis struct {
 	common           common
 	longestHandshake int64 // nanoseconds
 	thisNode         map[wire.Addr]bool
-	occurs           map[wire.Addr]seenAs        // see occurrences
+	occurs           map[wire.Addr]seenAs // see occurrences
+	occursOnce       sync.Once
 	unjoined         map[unjoinedKey][]*legState // see leftUnjoined
+	unjoinedOnce     sync.Once
 
 	vlanPairs map[uint32]uint32       // see missingVLAN
 	byServer  map[serverKey][]arrival // see lookalike
@@ -34,7 +39,7 @@ type analysis struct {
 	views    []*view   // one per chain, as far as they are kept: see view
 	keep     bool      // keep the views that are made
 	space    viewSpace // for views that are looked at one at a time
-	spare    viewSpace // for those that are made meanwhile
+	spare    sync.Pool // of *viewSpace, for those that are made meanwhile
 	requests []Request // one per chain
 }
 
@@ -49,6 +54,7 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 	a := &analysis{
 		t: t, sum: sum, captures: captures, info: &captures[numbers[0]], number: numbers[0], numbers: numbers, facts: facts, known: known, thisNode: make(map[wire.Addr]bool),
 	}
+	a.spare.New = func() any { return new(viewSpace) }
 	if a.known == nil && a.info.Side == wire.SideNear {
 		a.known = facts.Connections()
 	}
@@ -87,7 +93,9 @@ func (a *analysis) view(i int) *view {
 	if v := a.views[i]; v != nil {
 		return v
 	}
-	v := a.viewIn(&a.spare, i).clone()
+	space := a.spare.Get().(*viewSpace)
+	v := a.viewIn(space, i).clone()
+	a.spare.Put(space)
 	if a.keep {
 		a.views[i] = v
 	}
@@ -116,8 +124,27 @@ func (a *analysis) eachView(yield func(int, *view) bool) {
 // judgeAll judges every request of the capture by itself.
 func (a *analysis) judgeAll() {
 	a.requests = make([]Request, len(a.views))
-	for i := range a.views {
-		a.requests[i] = a.judge(a.viewIn(&a.space, i), int32(i))
+	// Each request is judged by itself, so that all processors can. What they share is made once, whoever asks first.
+	const piece = 256
+	var next atomic.Int64
+	work := func(space *viewSpace) {
+		for {
+			from := int(next.Add(piece)) - piece
+			if from >= len(a.views) {
+				return
+			}
+			for i := from; i < min(from+piece, len(a.views)); i++ {
+				a.requests[i] = a.judge(a.viewIn(space, i), int32(i))
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (len(a.views)+piece-1)/piece) - 1 {
+		others.Go(func() { work(new(viewSpace)) })
+	}
+	work(&a.space)
+	others.Wait()
+	for i := range a.requests {
 		a.info.Transmitted += a.requests[i].RequestsSent + a.requests[i].RepliesSeen
 	}
 }

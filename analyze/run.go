@@ -74,7 +74,12 @@ func (res *Result) finish(sides [2][]*analysis) {
 		for _, a := range side {
 			a.requests = slices.DeleteFunc(a.requests, func(r Request) bool { return r.signs&signTaken != 0 })
 			number(a.requests)
-			res.Requests = append(res.Requests, a.requests...)
+			if res.Requests == nil {
+				res.Requests = a.requests
+			} else {
+				res.Requests = append(res.Requests, a.requests...)
+			}
+			a.requests = nil
 		}
 	}
 	sortRequests(res.Requests)

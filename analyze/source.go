@@ -532,24 +532,7 @@ const passedOn = 1_000_000_000
 // leftUnjoined tells whether something left for the request's server, about when the request came in, that is joined with no
 // Pod's request and was not made on this host: it may be the request, whatever kept the two from being joined.
 func (a *analysis) leftUnjoined(r *Request, l *legState) bool {
-	if a.unjoined == nil {
-		a.unjoined = make(map[unjoinedKey][]*legState)
-		for _, v := range a.eachView {
-			e, sent, to := v.egress, (*dirState)(nil), v.leaving().Dst
-			switch {
-			case e != nil && v.pod == nil:
-				sent = &e.client
-			case e == nil && v.pod != nil && v.pod.client.packets == 0: // which end is the client was guessed, and may be wrong
-				e, sent, to = v.pod, &v.pod.server, v.leaving().Src
-			default:
-				continue
-			}
-			if sent.packets > 0 && !(sent.flags&knowTTL != 0 && ownTTL(sent.ttl)) {
-				k := unjoinedKey{v.leaving().Proto, to}
-				a.unjoined[k] = append(a.unjoined[k], e)
-			}
-		}
-	}
+	a.unjoinedOnce.Do(a.gatherUnjoined)
 	list := a.unjoined[unjoinedKey{r.Tuple.Proto, r.Server.Addr}]
 	const many = 64 // among so many one may always be it
 	if len(list) > many {
@@ -563,6 +546,26 @@ func (a *analysis) leftUnjoined(r *Request, l *legState) bool {
 		}
 		return false
 	})
+}
+
+// gatherUnjoined finds what left and is joined with no Pod's request, by where it goes.
+func (a *analysis) gatherUnjoined() {
+	a.unjoined = make(map[unjoinedKey][]*legState)
+	for _, v := range a.eachView {
+		e, sent, to := v.egress, (*dirState)(nil), v.leaving().Dst
+		switch {
+		case e != nil && v.pod == nil:
+			sent = &e.client
+		case e == nil && v.pod != nil && v.pod.client.packets == 0: // which end is the client was guessed, and may be wrong
+			e, sent, to = v.pod, &v.pod.server, v.leaving().Src
+		default:
+			continue
+		}
+		if sent.packets > 0 && !(sent.flags&knowTTL != 0 && ownTTL(sent.ttl)) {
+			k := unjoinedKey{v.leaving().Proto, to}
+			a.unjoined[k] = append(a.unjoined[k], e)
+		}
+	}
 }
 
 // opaqueNear tells whether something opaque left shortly after one of the leg's requests.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -27,6 +28,55 @@ type file struct {
 	damage string   // the error's text where the file is damaged
 	first  int64    // time of the first packet
 	ifaces []uint32 // this file's interface index -> the capture's; nil where the file is alone
+	// full are the batches that were read meanwhile, spare those that are used up; nil where the file is read when it is asked.
+	full, spare chan batch
+}
+
+// batch is what one Read gave.
+type batch struct {
+	packets []wire.Packet
+	err     error
+}
+
+// readAhead has another goroutine read the next batches while one is taken into the table. The source's Summary must not be asked before
+// its end.
+func (f *file) readAhead() {
+	if f.err != nil || runtime.GOMAXPROCS(0) == 1 {
+		return
+	}
+	const batches = 3
+	f.full, f.spare = make(chan batch, batches), make(chan batch, batches)
+	for range batches {
+		f.spare <- batch{packets: make([]wire.Packet, cap(f.ahead))}
+	}
+	go func() {
+		failed := false
+		for b := range f.spare {
+			var n int
+			n, b.err = f.in.Source.Read(b.packets[:cap(b.packets)])
+			b.packets = b.packets[:n]
+			f.full <- b
+			if errors.Is(b.err, io.EOF) || b.err != nil && failed {
+				return
+			}
+			failed = failed || b.err != nil
+		}
+	}()
+}
+
+// next is the next batch of the file, in the place of the one that was ahead.
+func (f *file) next() {
+	f.at = 0
+	if f.full == nil {
+		var n int
+		n, f.err = f.in.Source.Read(f.ahead[:cap(f.ahead)])
+		f.ahead = f.ahead[:n]
+		return
+	}
+	used := f.ahead
+	b := <-f.full
+	f.ahead, f.err = b.packets, b.err
+	f.spare <- batch{packets: used}
 }
 
 // fileGroup is the files of one capture, in order of time.
@@ -112,10 +162,14 @@ func stem(name string) string {
 
 // read reads the files of a capture into one flow table, in order of time, and fills in what is known of each file. Files
 // that turn out not to follow on the ones before are given back: they are another capture.
-func (g *fileGroup) read(captures []CaptureInfo, facts *cluster.Facts, opt Options) (*table, *summary, *fileGroup) {
+func (g *fileGroup) read(captures []CaptureInfo, facts *cluster.Facts, opt Options, alone bool) (*table, *summary, *fileGroup) {
 	t := newTable(opt.MaxFlows)
+	t.alone = alone
 	sum := &summary{}
 	several := len(g.files) > 1
+	if !several {
+		g.files[0].readAhead()
+	}
 	var rest *fileGroup
 	if g.files[0].in.Label != "" && several {
 		merge(g.files, func(f *file, p *wire.Packet) { f.take(p, t, sum, several) })
@@ -200,9 +254,7 @@ func (f *file) fill() bool {
 		case f.err != nil:
 			f.damage = f.err.Error() // the source says io.EOF next
 		}
-		var n int
-		n, f.err = f.in.Source.Read(f.ahead[:cap(f.ahead)])
-		f.ahead, f.at = f.ahead[:n], 0
+		f.next()
 	}
 	return true
 }

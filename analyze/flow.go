@@ -273,6 +273,8 @@ type table struct {
 	letGo   uint64
 	orphans uint64 // ICMP errors about packets that are not in the capture
 
+	// alone: no other side will be held against it, so that what only a far side could be compared with is not kept.
+	alone  bool
 	cover  coverage
 	other  map[wire.Proto]uint64 // packets of protocols that are not judged
 	frags  uint64

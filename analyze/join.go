@@ -193,14 +193,14 @@ func (t *table) conversations() []conversation {
 		f, g := t.flows.at(x), t.flows.at(y)
 		return cmp.Or(compareEnds(&f.key, &g.key), cmp.Compare(begin(f), begin(g)), cmp.Compare(x, y))
 	})
-	var convs []conversation
+	convs := make([]conversation, 0, len(refs))
 	for i := 0; i < len(refs); {
 		j := i + 1
 		for j < len(refs) && compareEnds(&t.flows.at(refs[i]).key, &t.flows.at(refs[j]).key) == 0 {
 			j++
 		}
 		from := len(convs)
-		for _, r := range refs[i:j] {
+		for n, r := range refs[i:j] {
 			joined := false
 			// Flows come in time order, so only the latest exchanges of a tuple can still take one in.
 			for k := len(convs) - 1; k >= max(from, len(convs)-8) && !joined; k-- {
@@ -210,7 +210,7 @@ func (t *table) conversations() []conversation {
 				}
 			}
 			if !joined {
-				convs = append(convs, conversation{flows: []ref{r}})
+				convs = append(convs, conversation{flows: refs[i+n : i+n+1 : i+n+1]})
 			}
 		}
 		i = j
@@ -405,9 +405,10 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 	}
 	type opening struct {
 		isn  uint32
+		conv int32
 		prot wire.Proto
 	}
-	byISN := make(map[opening][]int32)
+	openings := make([]opening, 0, len(convs))
 	type packetKey struct {
 		digest uint64
 		size   uint32
@@ -427,8 +428,7 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 			f := t.flows.at(r)
 			if d := &f.dir[c.client]; d.flags&knowISN != 0 && !known {
 				known = true
-				k := opening{d.isn, f.key.proto}
-				byISN[k] = append(byISN[k], int32(i))
+				openings = append(openings, opening{d.isn, int32(i), f.key.proto})
 			}
 		}
 		if known {
@@ -470,7 +470,16 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 			}
 		}
 	}
-	for _, members := range byISN {
+	slices.SortFunc(openings, func(p, q opening) int {
+		return cmp.Or(cmp.Compare(p.isn, q.isn), cmp.Compare(p.prot, q.prot), cmp.Compare(p.conv, q.conv))
+	})
+	var members []int32
+	for from, to := 0, 0; from < len(openings); from = to {
+		members = members[:0]
+		for to < len(openings) && openings[to].isn == openings[from].isn && openings[to].prot == openings[from].prot {
+			members = append(members, openings[to].conv)
+			to++
+		}
 		if len(members) < 2 {
 			continue
 		}

@@ -38,8 +38,7 @@ type analysis struct {
 	chains   []chain
 	views    []*view   // one per chain, as far as they are kept: see view
 	keep     bool      // keep the views that are made
-	space    viewSpace // for views that are looked at one at a time
-	spare    sync.Pool // of *viewSpace, for those that are made meanwhile
+	spare    sync.Pool // of *viewSpace
 	requests []Request // one per chain
 }
 
@@ -79,11 +78,16 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 		captures[n].OnlySYN = t.tcpBare == 0 && t.synAcks == 0
 	}
 	a.views = make([]*view, len(a.chains))
-	for i := range a.views {
-		for _, l := range a.viewIn(&a.space, i).legs() {
-			a.longestHandshake = max(a.longestHandshake, l.handshake())
+	var longest atomic.Int64
+	a.eachAtOnce(func(v *view, _ int) {
+		for _, l := range v.legs() {
+			h, old := l.handshake(), longest.Load()
+			for h > old && !longest.CompareAndSwap(old, h) {
+				old = longest.Load()
+			}
 		}
-	}
+	})
+	a.longestHandshake = longest.Load()
 	return a
 }
 
@@ -121,29 +125,35 @@ func (a *analysis) eachView(yield func(int, *view) bool) {
 	}
 }
 
-// judgeAll judges every request of the capture by itself.
-func (a *analysis) judgeAll() {
-	a.requests = make([]Request, len(a.views))
-	// Each request is judged by itself, so that all processors can. What they share is made once, whoever asks first.
+// eachAtOnce looks at each view by itself, so that all processors can. What the looks share is made once, whoever asks first.
+func (a *analysis) eachAtOnce(look func(v *view, i int)) {
 	const piece = 256
 	var next atomic.Int64
-	work := func(space *viewSpace) {
+	work := func() {
+		space := a.spare.Get().(*viewSpace)
+		defer a.spare.Put(space)
 		for {
 			from := int(next.Add(piece)) - piece
 			if from >= len(a.views) {
 				return
 			}
 			for i := from; i < min(from+piece, len(a.views)); i++ {
-				a.requests[i] = a.judge(a.viewIn(space, i), int32(i))
+				look(a.viewIn(space, i), i)
 			}
 		}
 	}
 	var others sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), (len(a.views)+piece-1)/piece) - 1 {
-		others.Go(func() { work(new(viewSpace)) })
+		others.Go(work)
 	}
-	work(&a.space)
+	work()
 	others.Wait()
+}
+
+// judgeAll judges every request of the capture by itself.
+func (a *analysis) judgeAll() {
+	a.requests = make([]Request, len(a.views))
+	a.eachAtOnce(func(v *view, i int) { a.requests[i] = a.judge(v, int32(i)) })
 	for i := range a.requests {
 		a.info.Transmitted += a.requests[i].RequestsSent + a.requests[i].RepliesSeen
 	}

@@ -16,7 +16,9 @@ type Live struct {
 
 // NewLive begins the analysis of one capture. in.Source is not read: packets come by Add.
 func NewLive(in Input, facts *cluster.Facts, opt Options) *Live {
-	return &Live{in: in, facts: facts, t: newTable(opt.MaxFlows)}
+	t := newTable(opt.MaxFlows)
+	t.alone = true
+	return &Live{in: in, facts: facts, t: t}
 }
 
 // Add takes the next packets of the capture, in its order. It keeps nothing of the slice.
@@ -28,6 +30,7 @@ func (l *Live) Add(packets []wire.Packet) {
 
 // Result judges what was added until now; sum is what is known of the capture until now. What Run says of a capture of the
 // same packets is the same. It takes as long as judging all flows does, and changes nothing of what later results say.
+// What its requests cite (Request.Cited) is gathered from what was added, and has to be asked for before more is.
 func (l *Live) Result(sum wire.Summary) *Result {
 	res := &Result{Facts: l.facts, Captures: make([]CaptureInfo, 1)}
 	of := &summary{}

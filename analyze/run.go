@@ -48,10 +48,11 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	}
 	res := &Result{Facts: facts, question: opt.Rules, otherRules: opt.OtherRules}
 	var sides [2][]*analysis
+	paired := slices.ContainsFunc(inputs, func(in Input) bool { return in.Side != inputs[0].Side })
 	res.Captures = make([]CaptureInfo, len(inputs))
 	for groups := grouped(inputs, opt); len(groups) > 0; groups = groups[1:] {
 		g := groups[0]
-		t, sum, rest := g.read(res.Captures, facts, opt)
+		t, sum, rest := g.read(res.Captures, facts, opt, !paired)
 		if rest != nil {
 			groups = append(groups, rest)
 		}

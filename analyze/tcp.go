@@ -163,7 +163,7 @@ func (t *table) payload(f *flow, from int, p *wire.Packet, size uint32) {
 	if d.flags&sawData == 0 {
 		t.note(f, from, p, evData, 'D')
 		d.flags |= sawData
-		if p.Has(wire.KnowDigest16) {
+		if p.Has(wire.KnowDigest16) && !t.alone {
 			fp := fingerprint{time: p.Time, short: p.Digest16, size: size, from: uint8(from), kind: printData}
 			if p.Has(wire.KnowDigest64) {
 				fp.mid = p.Digest64
@@ -376,6 +376,9 @@ func (t *table) print(f *flow, from int, p *wire.Packet) {
 }
 
 func (t *table) keep(f *flow, from int, fp fingerprint) {
+	if t.alone && fp.kind != printDatagram && fp.kind != printSegment { // those join inside a capture, too
+		return
+	}
 	d := &f.dir[from]
 	if d.prints >= printsKept && (fp.kind != printDatagram || d.prints >= printsKeptDatagrams || t.prints.size() > manyPrints) {
 		return

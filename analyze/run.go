@@ -3,7 +3,9 @@ package analyze
 import (
 	"cmp"
 	"errors"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/wire"
@@ -50,16 +52,36 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	var sides [2][]*analysis
 	paired := slices.ContainsFunc(inputs, func(in Input) bool { return in.Side != inputs[0].Side })
 	res.Captures = make([]CaptureInfo, len(inputs))
-	for groups := grouped(inputs, opt); len(groups) > 0; groups = groups[1:] {
-		g := groups[0]
-		t, sum, rest := g.read(res.Captures, facts, opt, !paired)
-		if rest != nil {
-			groups = append(groups, rest)
+	// Captures have nothing in common until the two sides are held against each other: each is read and judged by itself.
+	groups := grouped(inputs, opt)
+	found := make([][]*analysis, len(groups))
+	var others sync.WaitGroup
+	slots := make(chan struct{}, max(runtime.GOMAXPROCS(0), 1))
+	for i, g := range groups {
+		slots <- struct{}{}
+		others.Go(func() {
+			defer func() { <-slots }()
+			for g != nil {
+				t, sum, rest := g.read(res.Captures, facts, opt, !paired)
+				a := newAnalysis(t, sum, res.Captures, g.numbers(), facts, g.connections())
+				a.judgeAll()
+				found[i] = append(found[i], a)
+				g = rest
+			}
+		})
+	}
+	others.Wait()
+	for rest, more := 0, true; more; rest++ { // the captures of a group that turned out to be several come behind the others
+		more = false
+		for _, of := range found {
+			if rest >= len(of) {
+				continue
+			}
+			a := of[rest]
+			res.Carriers = append(res.Carriers, carriers(a.t, a.number)...)
+			sides[a.info.Side] = append(sides[a.info.Side], a)
+			more = true
 		}
-		a := newAnalysis(t, sum, res.Captures, g.numbers(), facts, g.connections())
-		a.judgeAll()
-		res.Carriers = append(res.Carriers, carriers(t, a.number)...)
-		sides[a.info.Side] = append(sides[a.info.Side], a)
 	}
 	if len(sides[wire.SideNear]) > 0 && len(sides[wire.SideFar]) > 0 {
 		pair(res, sides[wire.SideNear], sides[wire.SideFar], opt.Pair)

@@ -9,16 +9,18 @@ import (
 // alike tells requests apart as far as text does that does not give each a row of its own: by all that a row, a finding and a sentence
 // on what is not known are made of. Of those that are alike text shows the first.
 type alike struct {
-	source            analyze.Source
-	outcome           analyze.Outcome
-	stop              analyze.Stop
-	way               analyze.Way
-	proto             wire.Proto
-	query             uint8
-	client, server    alikeEnd
-	left              wire.Addr // zero if it was not seen leaving
-	far               wire.Addr
-	findings, unknown int // numbers of words: see alikeWords
+	source             analyze.Source
+	outcome            analyze.Outcome
+	stop               analyze.Stop
+	way                analyze.Way
+	proto              wire.Proto
+	query              uint8
+	client, server     alikeEnd
+	left               wire.Addr // zero if it was not seen leaving
+	far                wire.Addr
+	translated, joined bool
+	legs               uint64 // kinds and captures
+	findings, unknown  int    // numbers of words: see alikeWords
 }
 
 type alikeEnd struct {
@@ -70,6 +72,16 @@ func (w *alikeWords) of(r *analyze.Request) alike {
 	}
 	if r.Far != nil {
 		k.far = r.Far.Addr
+	}
+	differs := func(e, f *analyze.Endpoint) bool {
+		return e != nil && (e.Addr != f.Addr || e.HasPort && f.HasPort && e.Port != f.Port)
+	}
+	k.translated = differs(r.Egress, &r.Client) || differs(r.Backend, &r.Server)
+	for _, j := range r.Joins {
+		k.joined = k.joined || j.To == "far"
+	}
+	for i := range r.Legs {
+		k.legs = k.legs*1021 + uint64(r.Legs[i].Kind)<<20 + uint64(r.Legs[i].Capture) + 1
 	}
 	w.begin()
 	for _, code := range r.Findings {

@@ -18,11 +18,7 @@ func New(res *analyze.Result, tool Tool) *Record { return newRecord(res, tool, f
 // NewText makes a record for WriteText with these options alone. Text shows few of many requests: of those that are alike the first
 // stands for all, and what is shown of one request only (its reasons and frames) is gathered where it is printed. It keeps res.
 func NewText(res *analyze.Result, tool Tool, opt TextOptions) *Record {
-	paired := func(side wire.Side) bool {
-		return slices.ContainsFunc(res.Captures, func(c analyze.CaptureInfo) bool { return c.Side == side })
-	}
-	brief := !paired(wire.SideNear) || !paired(wire.SideFar) // the drawing of a pair looks at all frames
-	return newRecord(res, tool, brief, brief && !opt.ShowAll && !opt.Verbose)
+	return newRecord(res, tool, true, !opt.ShowAll && !opt.Verbose)
 }
 
 func newRecord(res *analyze.Result, tool Tool, brief, fold bool) *Record {
@@ -400,6 +396,23 @@ func (rec *Record) whole(r *Request) *Request {
 	return r
 }
 
+// sample gives requests with all their frames, as many as are enough to tell what holds of all of them.
+func (rec *Record) sample(look func(r *Request)) {
+	const enough = 10_000
+	if rec.from == nil || !rec.from.brief {
+		for i := range rec.Requests {
+			look(&rec.Requests[i])
+		}
+		return
+	}
+	all := rec.from.res.Requests
+	for i := range min(len(all), enough) {
+		var r Request
+		rec.from.request(&r, &all[i])
+		look(rec.whole(&r))
+	}
+}
+
 // single fills in what is shown of one request by itself.
 func (b *builder) single(out *Request, in *analyze.Request) {
 	cited := in.Cited()
@@ -424,7 +437,7 @@ func (b *builder) leg(out *Leg, in *analyze.Leg) {
 		EchoID: b.port(t.SrcPortOrEchoID, t.IsEcho()),
 	}
 	if b.brief {
-		return // text draws the points of a pair only
+		return // text does not show the points
 	}
 	out.Points = b.points.take(len(in.Points))
 	for i := range in.Points {

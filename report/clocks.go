@@ -25,8 +25,7 @@ func clocksOf(rec *Record) map[int]*farClock {
 	}
 	// Captures stamp a packet at different places in the kernel.
 	const tolerance = 50_000
-	for i := range rec.Requests {
-		r := &rec.Requests[i]
+	rec.sample(func(r *Request) {
 		for _, capture := range farCaptures(r) {
 			c := clocks[capture]
 			if c == nil || !c.steady {
@@ -40,7 +39,7 @@ func clocksOf(rec *Record) map[int]*farClock {
 				c.steady = false
 			}
 		}
-	}
+	})
 	return clocks
 }
 

@@ -66,7 +66,7 @@ func ladderCases(rec *Record) []ladderCase {
 			at[k] = n
 			wrong = append(wrong, ladderCase{first: i, rank: rankOrdinary})
 		}
-		wrong[n].count++
+		wrong[n].count += r.n()
 		wrong[n].rank = min(wrong[n].rank, rank(r, severity))
 	}
 	if len(wrong) == 0 {

@@ -234,12 +234,11 @@ func openCaptures(ctx context.Context, std *stdio, args [2][]captureArg, opt cap
 			if arg.file == "-" && std.in == os.Stdin {
 				set.restore = leaveInterruptToWriter()
 			}
-			src, err := openCapture(ctx, std, arg, wire.Side(side), opt)
+			src, err := openCapture(ctx, std, arg, wire.Side(side), opt, progress)
 			if err != nil {
 				set.errs = append(set.errs, err)
 				continue
 			}
-			src.progress = progress
 			set.sources = append(append(set.sources, src), src.furtherRuns()...)
 		}
 	}
@@ -346,18 +345,24 @@ func (s *captureSource) label() string {
 	return l
 }
 
-func openCapture(ctx context.Context, std *stdio, arg captureArg, side wire.Side, opt captureOptions) (*captureSource, error) {
-	src := &captureSource{ctx: ctx, arg: arg, side: side, opt: opt}
+func openCapture(ctx context.Context, std *stdio, arg captureArg, side wire.Side, opt captureOptions, progress *progress) (*captureSource, error) {
+	src := &captureSource{ctx: ctx, arg: arg, side: side, opt: opt, progress: progress}
 	if err := src.openFile(std); err != nil {
 		return nil, err
 	}
+	src.file = progress.counting(src.file)
 	if opt.digest {
 		src.hash = sha256.New()
 		src.file = io.TeeReader(src.file, src.hash)
 	}
 	read := capture.Options{Text: opt.text}
 	if opt.filter != nil { // not a nil *countingFilter in the interface
-		src.filtered = &countingFilter{Filter: opt.filter}
+		own, err := filter.Compile(opt.filter.String()) // captures are read at the same time, and a filter is for one of them
+		if err != nil {
+			src.close()
+			return nil, err
+		}
+		src.filtered = &countingFilter{Filter: own}
 		read.Filter = src.filtered
 	}
 	var err error
@@ -391,6 +396,7 @@ func (s *captureSource) openFile(std *stdio) error {
 			return &usageError{what: "standard input is a terminal", hint: "pipe a capture in, as tcpdump -ni any -w - writes one"}
 		}
 		s.file = std.in
+		s.progress.expect(-1)
 		return nil
 	}
 	f, err := os.Open(s.arg.file)
@@ -402,10 +408,17 @@ func (s *captureSource) openFile(std *stdio) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", s.arg.file, pathCause(err))
 	}
-	if st, err := f.Stat(); err == nil && st.IsDir() {
-		_ = f.Close()
-		return fmt.Errorf("%s: is a directory: name a capture file in it", s.arg.file)
+	size := int64(-1)
+	if st, err := f.Stat(); err == nil {
+		if st.IsDir() {
+			_ = f.Close()
+			return fmt.Errorf("%s: is a directory: name a capture file in it", s.arg.file)
+		}
+		if st.Mode().IsRegular() {
+			size = st.Size()
+		}
 	}
+	s.progress.expect(size)
 	s.file, s.closer = f, f
 	return nil
 }

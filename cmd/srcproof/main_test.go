@@ -269,7 +269,7 @@ func (failingWriter) Write([]byte) (int, error) {
 // Progress is for those who wait.
 func TestProgress(t *testing.T) {
 	var w bytes.Buffer
-	p := &progress{w: &w, next: time.Now().Add(time.Hour)}
+	p := &progress{w: &w, begun: time.Now(), next: time.Now().Add(time.Hour)}
 	p.add(1_000_000)
 	p.clear()
 	if w.Len() > 0 {
@@ -283,9 +283,39 @@ func TestProgress(t *testing.T) {
 	if got, want := w.String(), "\r1,234,567 packets read\r\x1b[K"; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
+	// Of files whose size is known, the share and what is left; a shorter line wipes out the longer one before it.
+	for _, c := range []struct {
+		sizes   []int64
+		read    int
+		elapsed time.Duration
+		want    string
+	}{
+		{[]int64{300_000_000, 225_000_000}, 131_250_000, 5 * time.Second, "0 packets read, 25 % of 525 MB, 15s left"},
+		{[]int64{525_000_000}, 525_000_000, 5 * time.Second, "0 packets read, 100 % of 525 MB"},
+		{[]int64{40_000_000_000}, 10_000_000_000, 100 * time.Second, "0 packets read, 25 % of 40 GB, 5m0s left"},
+		{[]int64{525_000_000, -1}, 131_250_000, 5 * time.Second, "0 packets read"},
+		{nil, 100, time.Second, "0 packets read"},
+	} {
+		p := &progress{w: &w}
+		for _, n := range c.sizes {
+			p.expect(n)
+		}
+		p.read = int64(c.read)
+		if got := p.line(c.elapsed); got != c.want {
+			t.Errorf("%v: %q, want %q", c.sizes, got, c.want)
+		}
+	}
+	p = &progress{w: &w}
+	if n, err := io.Copy(io.Discard, p.counting(strings.NewReader("seven b"))); n != 7 || err != nil || p.read != 7 {
+		t.Errorf("counted %d of %d bytes: %v", p.read, n, err)
+	}
 	var none *progress
 	none.add(1)
+	none.expect(7)
 	none.clear()
+	if r := strings.NewReader(""); none.counting(r) != io.Reader(r) {
+		t.Error("without a terminal nothing is counted")
+	}
 }
 
 func TestThousands(t *testing.T) {

@@ -32,6 +32,18 @@ type sample struct {
 
 // measure makes the clock of a pairing from its joins, or takes the stated one.
 func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
+	joins := 0
+	for k := range partners {
+		for i := range partners[k] {
+			if partners[k][i].p == p {
+				joins++
+			}
+		}
+	}
+	if p.measured == joins+1 {
+		return // nothing was joined since
+	}
+	p.measured = joins + 1
 	p.clock = clock{}
 	var samples []sample
 	// Strong joins make the clock; where there are none, the others do.

@@ -36,8 +36,7 @@ type analysis struct {
 	longest   int64                   // of byServer, from first to last packet
 
 	chains   []chain
-	views    []*view   // one per chain, as far as they are kept: see view
-	keep     bool      // keep the views that are made
+	views    []*view   // one per chain, as far as they are kept; nil where none is: see view
 	spare    sync.Pool // of *viewSpace
 	requests []Request // one per chain
 }
@@ -77,7 +76,6 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 		captures[n].OneWay = len(a.common.from) == 1
 		captures[n].OnlySYN = t.tcpBare == 0 && t.synAcks == 0
 	}
-	a.views = make([]*view, len(a.chains))
 	var longest atomic.Int64
 	a.eachAtOnce(func(v *view, _ int) {
 		for _, l := range v.legs() {
@@ -94,22 +92,32 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 // view is one request as the capture saw it. It holds more than the flows that it is made of, so that it is made when it is asked for,
 // and kept only where the two sides of a pair are searched again and again.
 func (a *analysis) view(i int) *view {
-	if v := a.views[i]; v != nil {
-		return v
+	if a.views != nil && a.views[i] != nil {
+		return a.views[i]
 	}
 	space := a.spare.Get().(*viewSpace)
 	v := a.viewIn(space, i).clone()
 	a.spare.Put(space)
-	if a.keep {
+	if a.views != nil {
 		a.views[i] = v
 	}
 	return v
 }
 
+// keepViews keeps the views that are made from now on, or forgets them.
+func (a *analysis) keepViews(keep bool) {
+	switch {
+	case !keep:
+		a.views = nil
+	case a.views == nil:
+		a.views = make([]*view, len(a.chains))
+	}
+}
+
 // viewIn is view for who looks at one at a time.
 func (a *analysis) viewIn(space *viewSpace, i int) *view {
-	if v := a.views[i]; v != nil {
-		return v
+	if a.views != nil && a.views[i] != nil {
+		return a.views[i]
 	}
 	v := newView(a.t, &a.chains[i], space)
 	v.settleInside(a)
@@ -118,7 +126,7 @@ func (a *analysis) viewIn(space *viewSpace, i int) *view {
 
 // eachView gives the views in order.
 func (a *analysis) eachView(yield func(int, *view) bool) {
-	for i := range a.views {
+	for i := range a.chains {
 		if !yield(i, a.view(i)) {
 			return
 		}
@@ -134,16 +142,16 @@ func (a *analysis) eachAtOnce(look func(v *view, i int)) {
 		defer a.spare.Put(space)
 		for {
 			from := int(next.Add(piece)) - piece
-			if from >= len(a.views) {
+			if from >= len(a.chains) {
 				return
 			}
-			for i := from; i < min(from+piece, len(a.views)); i++ {
+			for i := from; i < min(from+piece, len(a.chains)); i++ {
 				look(a.viewIn(space, i), i)
 			}
 		}
 	}
 	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (len(a.views)+piece-1)/piece) - 1 {
+	for range min(runtime.GOMAXPROCS(0), (len(a.chains)+piece-1)/piece) - 1 {
 		others.Go(work)
 	}
 	work()
@@ -152,7 +160,7 @@ func (a *analysis) eachAtOnce(look func(v *view, i int)) {
 
 // judgeAll judges every request of the capture by itself.
 func (a *analysis) judgeAll() {
-	a.requests = make([]Request, len(a.views))
+	a.requests = make([]Request, len(a.chains))
 	a.eachAtOnce(func(v *view, i int) { a.requests[i] = a.judge(v, int32(i)) })
 	for i := range a.requests {
 		a.info.Transmitted += a.requests[i].RequestsSent + a.requests[i].RepliesSeen

@@ -32,6 +32,7 @@ type PairOptions struct {
 type pairing struct {
 	near, far *analysis
 	clock     clock
+	measured  int // of how many joins the clock was made, plus one; 0 is not yet
 	// sameSource: a joined request arrived with the source it left with, so that nothing translates it on the way.
 	// otherSource: one arrived with another.
 	sameSource, otherSource bool
@@ -59,10 +60,10 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 	partners := make([][][]partner, len(near))
 	all := make([][]*pairing, len(near))
 	for _, a := range slices.Concat(near, far) {
-		a.keep = true
+		a.keepViews(true)
 	}
 	for i, n := range near {
-		partners[i] = make([][]partner, len(n.views))
+		partners[i] = make([][]partner, len(n.chains))
 		all[i] = make([]*pairing, len(far))
 		for j, f := range far {
 			all[i][j] = &pairing{near: n, far: f}
@@ -438,7 +439,8 @@ type farIndex struct {
 	a         *analysis
 	text      bool // one of the sides is text
 	byISN     map[isnKey][]int32
-	bySegment map[segmentKey][]int32
+	bySegment map[segmentKey][]int32 // connections whose opening is not known
+	byAnyPart map[segmentKey][]int32 // all connections; nil until a near one without its opening asks
 	byPayload map[payloadKey][]int32
 	byTuple   map[wire.Tuple][]int32 // where the connection table of a near side is known
 	counts    map[payloadKey]int32
@@ -465,7 +467,7 @@ func newFarIndex(a *analysis, text, known bool) *farIndex {
 	}
 	countPayloads(a, text, ix.counts)
 	if known {
-		ix.byTuple = make(map[wire.Tuple][]int32, len(a.views))
+		ix.byTuple = make(map[wire.Tuple][]int32, len(a.chains))
 		for i, v := range a.eachView {
 			t := v.leaving()
 			ix.byTuple[t] = append(ix.byTuple[t], int32(i))
@@ -475,8 +477,12 @@ func newFarIndex(a *analysis, text, known bool) *farIndex {
 		proto := v.proto()
 		n := int32(i)
 		if proto == wire.ProtoTCP || proto == wire.ProtoSCTP {
-			if isn, ok := v.isn(); ok {
+			isn, opened := v.isn()
+			if opened {
 				ix.byISN[isnKey{isn, proto}] = append(ix.byISN[isnKey{isn, proto}], n)
+			}
+			if proto == wire.ProtoTCP && opened {
+				continue
 			}
 			if proto == wire.ProtoTCP {
 				segmentKeys(v, func(k segmentKey) { ix.bySegment[k] = append(ix.bySegment[k], n) })
@@ -494,6 +500,19 @@ func newFarIndex(a *analysis, text, known bool) *farIndex {
 		})
 	}
 	return ix
+}
+
+// anyPart is the index of all connections by where in the sequence space they lie.
+func (ix *farIndex) anyPart() map[segmentKey][]int32 {
+	if ix.byAnyPart == nil {
+		ix.byAnyPart = make(map[segmentKey][]int32)
+		for i, v := range ix.a.eachView {
+			if v.proto() == wire.ProtoTCP {
+				segmentKeys(v, func(k segmentKey) { ix.byAnyPart[k] = append(ix.byAnyPart[k], int32(i)) })
+			}
+		}
+	}
+	return ix.byAnyPart
 }
 
 func (ix *farIndex) enter(k payloadKey, n int32) {
@@ -549,9 +568,14 @@ func (ix *farIndex) find(v *view, near map[payloadKey]int32, known *cluster.Conn
 	}
 	switch {
 	case proto == wire.ProtoTCP && len(found) == 0:
+		// Two openings that are known and differ are of two connections: of those only what one side did not see is left.
+		index := ix.bySegment
+		if _, ok := v.isn(); !ok {
+			index = ix.anyPart()
+		}
 		seen := make(map[int32]bool)
 		segmentKeys(v, func(k segmentKey) {
-			list := ix.bySegment[k]
+			list := index[k]
 			if len(list) > maxPartners*4 {
 				return
 			}
@@ -952,7 +976,7 @@ func answeredElsewhere(near []*analysis) {
 	}
 	answers := make(map[question][]arrivedAt)
 	for _, n := range near {
-		n.keep = true
+		n.keepViews(true)
 		for k, v := range n.eachView {
 			for _, l := range v.legs() {
 				if l.server.packets > 0 && l.client.packets == 0 {

@@ -103,6 +103,7 @@ func (res *Result) finish(sides [2][]*analysis) {
 				res.Requests = append(res.Requests, a.requests...)
 			}
 			a.requests = nil
+			a.keepViews(false)
 		}
 	}
 	sortRequests(res.Requests)

@@ -13,20 +13,37 @@ import (
 )
 
 // New makes the record of a result. It reads no clock and keeps nothing of res.
-func New(res *analyze.Result, tool Tool) *Record { return newRecord(res, tool, false, false) }
+func New(res *analyze.Result, tool Tool) *Record { return newRecord(res, tool, whole) }
+
+// NewStream makes a record for WriteJSON or WriteJSONL alone: its requests are made while they are written, so that they are never there
+// all at once. It keeps res.
+func NewStream(res *analyze.Result, tool Tool) *Record { return newRecord(res, tool, streamed) }
 
 // NewText makes a record for WriteText with these options alone. Text shows few of many requests: of those that are alike the first
 // stands for all, and what is shown of one request only (its reasons and frames) is gathered where it is printed. It keeps res.
 func NewText(res *analyze.Result, tool Tool, opt TextOptions) *Record {
-	return newRecord(res, tool, true, !opt.ShowAll && !opt.Verbose)
+	if opt.ShowAll || opt.Verbose {
+		return newRecord(res, tool, brief)
+	}
+	return newRecord(res, tool, folded)
 }
 
-func newRecord(res *analyze.Result, tool Tool, brief, fold bool) *Record {
+// extent is how much of the requests a record holds.
+type extent uint8
+
+const (
+	whole    extent = iota
+	brief           // without what is shown of one request only
+	folded          // brief, and one for all that are alike
+	streamed        // none: they are made while they are written
+)
+
+func newRecord(res *analyze.Result, tool Tool, of extent) *Record {
 	b := &builder{
-		brief: brief,
-		res:   res,
-		addrs: make(map[wire.Addr]string),
-		names: make([][]Maybe, len(res.Captures)),
+		extent: of,
+		res:    res,
+		addrs:  make(map[wire.Addr]string),
+		names:  make([][]Maybe, len(res.Captures)),
 	}
 	r := &Record{
 		from:     b,
@@ -42,12 +59,12 @@ func newRecord(res *analyze.Result, tool Tool, brief, fold bool) *Record {
 	for i := range res.Captures {
 		b.capture(&r.Captures[i], i)
 	}
-	b.requests(r, fold)
+	b.requests(r)
 	for i := range res.Findings {
 		f := &res.Findings[i]
 		ids := make([]string, 0, len(f.Requests))
 		for _, n := range f.Requests {
-			ids = append(ids, r.Requests[b.place(n)].ID)
+			ids = append(ids, b.id(r, n))
 		}
 		r.Findings[i] = Finding{
 			Code: f.Code, Title: f.Title, Severity: f.Severity, Requests: ids,
@@ -143,8 +160,8 @@ func once(in []string) []string {
 // builder makes the parts of a Record. Strings of addresses are shared, and small slices are cut from large ones: a
 // capture of a busy node has hundreds of thousands of requests.
 type builder struct {
-	brief  bool    // see NewText
-	places []int32 // see place
+	extent extent
+	places []int32 // of folded requests: where the one is that stands for each
 	res    *analyze.Result
 	addrs  map[wire.Addr]string
 	names  [][]Maybe // per capture, per interface
@@ -306,10 +323,15 @@ func nonZero[T comparable](v T) *T {
 	return known(v, v != zero)
 }
 
-// requests makes the record's requests; fold has one stand for all that are alike.
-func (b *builder) requests(r *Record, fold bool) {
+// requests makes the record's requests, as many as it holds.
+func (b *builder) requests(r *Record) {
 	in := b.res.Requests
-	if !fold {
+	switch b.extent {
+	case streamed:
+		r.Requests = []Request{}
+		return
+	case folded:
+	case whole, brief:
 		r.Requests = make([]Request, len(in))
 		for i := range in {
 			b.request(&r.Requests[i], &in[i])
@@ -335,12 +357,16 @@ func (b *builder) requests(r *Record, fold bool) {
 	}
 }
 
-// place is where the record has the n-th request of the result.
-func (b *builder) place(n int) int {
-	if b.places == nil {
-		return n
+// id is the id of the result's n-th request, of one that is folded the id of the one that stands for it.
+func (b *builder) id(r *Record, n int) string {
+	switch b.extent {
+	case streamed:
+		return requestID(&b.res.Requests[n])
+	case folded:
+		n = int(b.places[n])
+	case whole, brief:
 	}
-	return int(b.places[n])
+	return r.Requests[n].ID
 }
 
 // captureOf is the capture whose clock a request's times are by.
@@ -380,7 +406,7 @@ func (b *builder) request(out *Request, in *analyze.Request) {
 	for i := range in.Legs {
 		b.leg(&out.Legs[i], &in.Legs[i])
 	}
-	if b.brief {
+	if b.extent == brief || b.extent == folded {
 		out.of = in
 		return
 	}
@@ -399,7 +425,7 @@ func (rec *Record) whole(r *Request) *Request {
 // sample gives requests with all their frames, as many as are enough to tell what holds of all of them.
 func (rec *Record) sample(look func(r *Request)) {
 	const enough = 10_000
-	if rec.from == nil || !rec.from.brief {
+	if rec.from == nil || rec.from.extent == whole {
 		for i := range rec.Requests {
 			look(&rec.Requests[i])
 		}
@@ -436,7 +462,7 @@ func (b *builder) leg(out *Leg, in *analyze.Leg) {
 		Dst: b.addr(t.Dst), DstPort: b.port(t.DstPortOrEchoID, t.Proto.HasPorts()),
 		EchoID: b.port(t.SrcPortOrEchoID, t.IsEcho()),
 	}
-	if b.brief {
+	if b.extent == brief || b.extent == folded {
 		return // text does not show the points
 	}
 	out.Points = b.points.take(len(in.Points))

@@ -31,9 +31,7 @@ func WriteJSONL(w io.Writer, rec *Record) error {
 	for i := range rec.Captures {
 		e.row("capture", func() { e.captureFields(&rec.Captures[i]) })
 	}
-	for i := range rec.Requests {
-		e.row("request", func() { e.requestFields(&rec.Requests[i]) })
-	}
+	e.requests(rec, func(e *encoder, r *Request) { e.row("request", func() { e.requestFields(r) }) })
 	for i := range rec.Findings {
 		e.row("finding", func() { e.findingFields(&rec.Findings[i]) })
 	}
@@ -92,7 +90,7 @@ func (e *encoder) flush() error {
 }
 
 func (e *encoder) room() {
-	if len(e.b) >= bufferSize {
+	if len(e.b) >= bufferSize && e.w != nil {
 		_ = e.flush() // the error is kept and returned at the end
 	}
 }
@@ -313,7 +311,14 @@ func (e *encoder) record(r *Record) {
 	e.key("captures")
 	list(e, r.Captures, fields(e, e.captureFields))
 	e.key("requests")
-	list(e, r.Requests, fields(e, e.requestFields))
+	e.open('[')
+	e.requests(r, func(e *encoder, r *Request) {
+		e.next()
+		e.open('{')
+		e.requestFields(r)
+		e.close('}')
+	})
+	e.close(']')
 	e.key("findings")
 	list(e, r.Findings, fields(e, e.findingFields))
 	e.key("sources")

@@ -570,3 +570,21 @@ func TestNewText(t *testing.T) {
 		}
 	}
 }
+
+// A record whose requests are made while they are written is written as one that holds them.
+func TestNewStream(t *testing.T) {
+	for name, res := range map[string]*analyze.Result{"before": before(t), "busy": busy(3000), "one piece": busy(512), "none": {}} {
+		for format, write := range map[string]func(io.Writer, *Record) error{"json": WriteJSON, "jsonl": WriteJSONL} {
+			var want, got bytes.Buffer
+			if err := errors.Join(write(&want, New(res, tool)), write(&got, NewStream(res, tool))); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(want.Bytes(), got.Bytes()) {
+				t.Errorf("%s, %s: %d bytes, want %d", name, format, got.Len(), want.Len())
+			}
+		}
+		if err := WriteJSON(&failing{n: 10_000}, NewStream(res, tool)); len(res.Requests) > 100 && !errors.Is(err, errFull) {
+			t.Errorf("%s: to a writer that is full: %v", name, err)
+		}
+	}
+}

@@ -127,7 +127,7 @@ func (b *builder) rules(r *Record) {
 			out.Port = b.port(uint16(in.Port), true)
 		}
 		for _, n := range in.Requests {
-			out.IDs = append(out.IDs, r.Requests[b.place(n)].ID)
+			out.IDs = append(out.IDs, b.id(r, n))
 		}
 		if in.HasIntent {
 			out.Intent, out.Because.OfIntent = Maybe(in.Intent.Answer.String()), Maybe(in.Intent.Why)

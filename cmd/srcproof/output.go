@@ -42,7 +42,7 @@ func (o outputOptions) write(std *stdio, res *analyze.Result) error {
 		opt.ShowAll = o.all
 		return report.WriteText(std.out, report.NewText(res, tool, opt), opt)
 	}
-	rec := report.New(res, tool)
+	rec := report.NewStream(res, tool)
 	if len(res.Requests) == 0 && res.LeftOut > 0 { // the text says it itself
 		std.say("no request matches %s; without --request there are %d", res.Asked, res.LeftOut)
 	}

@@ -13,9 +13,11 @@ import (
 // hour so that about a thousand are open at a time. The same numbers give the same bytes.
 type benchCapture struct {
 	flows int
-	long  int  // data segments of one connection, 0 is an exchange of one request and one answer
-	any   bool // all interfaces of the node, SLL2: each packet at the Pod's interface, the bridge and the uplink; else the uplink, Ethernet
-	far   bool // the far host's Ethernet interface: 20 ms and three hops later, by a clock that is 37 s ahead
+	long  int    // data segments of one connection, 0 is an exchange of one request and one answer
+	any   bool   // all interfaces of the node, SLL2: each packet at the Pod's interface, the bridge and the uplink; else the uplink, Ethernet
+	first bool   // the first SYN of each alone
+	isn   uint32 // of all, 0 is of each its own
+	far   bool   // the far host's Ethernet interface: 20 ms and three hops later, by a clock that is 37 s ahead
 }
 
 // What becomes of a connection, by its number: the truth that a result is checked against.
@@ -59,7 +61,7 @@ const (
 type benchSegment struct {
 	at       int64
 	flow     uint32
-	step     uint16
+	step     uint32
 	back     bool
 	flags    byte
 	seq, ack uint32
@@ -86,7 +88,10 @@ func (c benchCapture) next(s benchSegment) (n benchSegment, ok bool) {
 	n = s
 	n.step++
 	const fin, syn, rst, psh, ack = 1, 2, 4, 8, 16
-	isn, answer := benchHash(s.flow)|1, benchHash(s.flow^0x5a5a5a5a)|1
+	isn, answer := c.number(s.flow), benchHash(s.flow^0x5a5a5a5a)|1
+	if c.first {
+		return n, false
+	}
 	if fate := c.fate(int(s.flow)); fate == benchSilent || fate == benchLost {
 		n.at += 1_000_000 << s.step
 		return n, n.step < 3
@@ -101,7 +106,11 @@ func (c benchCapture) next(s benchSegment) (n benchSegment, ok bool) {
 		n.back, n.flags, n.seq, n.ack, n.size = back, flags, seq, ack, size
 		return n, true
 	}
-	const asked, told = 150, 350
+	const asked = 150
+	told := uint32(350)
+	if c.long > 10_000 {
+		told = 10 // what counts is the number of packets
+	}
 	switch end := 3 + 2*segments; {
 	case n.step == 1:
 		return put(40_000, true, syn|ack, answer, isn+1, 0)
@@ -112,7 +121,7 @@ func (c benchCapture) next(s benchSegment) (n benchSegment, ok bool) {
 	case int(n.step) > 3 && int(n.step) <= end-1 || int(n.step) == end: // what is told, and its acknowledgements
 		k := uint32(n.step-4) / 2
 		if n.step%2 == 0 {
-			return put(40_000, true, psh|ack, answer+1+k*told, isn+1+asked, told)
+			return put(40_000, true, psh|ack, answer+1+k*told, isn+1+asked, uint16(told))
 		}
 		return put(100, false, ack, isn+1+asked, answer+1+(k+1)*told, 0)
 	case int(n.step) == end+1:
@@ -123,6 +132,14 @@ func (c benchCapture) next(s benchSegment) (n benchSegment, ok bool) {
 		return put(100, false, ack, isn+2+asked, answer+2+uint32(segments)*told, 0)
 	}
 	return n, false
+}
+
+// number is a connection's initial sequence number.
+func (c benchCapture) number(flow uint32) uint32 {
+	if c.isn != 0 {
+		return c.isn
+	}
+	return benchHash(flow) | 1
 }
 
 // benchHash spreads a number; the numbers of its values are all different (it is invertible).
@@ -160,7 +177,7 @@ func (c benchCapture) write(w io.Writer) (packets int, err error) {
 				heap.Push(&q, n)
 			}
 		}
-		heap.Push(&q, benchSegment{at: at, flow: uint32(i), flags: 2, seq: benchHash(uint32(i)) | 1})
+		heap.Push(&q, benchSegment{at: at, flow: uint32(i), flags: 2, seq: c.number(uint32(i))})
 	}
 	for len(q) > 0 {
 		s := heap.Pop(&q).(benchSegment)

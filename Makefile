@@ -19,6 +19,7 @@ GOLANGCI    = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.1
 FUZZTIME   ?= 30s
 BENCH      ?= .
 BENCHCOUNT ?= 1
+BENCHRUNS  ?= 5
 TESTFLAGS  ?=
 
 # 1 where libpcap's headers are there (or could be installed), else 0; used in recipes, once each.
@@ -84,10 +85,15 @@ fmt: ## format, and modernise what the go command can
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@CGO_ENABLED=$(CGO) sh .ci/fuzz $(FUZZTIME)
 
-# To compare: BENCHCOUNT=10 make bench >old.txt, change something, again into new.txt, then
-# go run golang.org/x/perf/cmd/benchstat@latest old.txt new.txt
 .PHONY: bench
-bench: ## run the benchmarks (BENCH=regexp, BENCHCOUNT=n)
+bench: ## hold whole commands against tcpdump's bare read of the same captures (BENCHRUNS=n), then the stages
+	@sh .ci/deps lab; CGO_ENABLED=$(CGO) go test -count=1 -timeout 60m -run 'TestBenchFiles' -v ./cmd/srcproof -bench-files -bench-runs $(BENCHRUNS)
+	@$(MAKE) --no-print-directory bench-stages
+
+# To compare: BENCHCOUNT=10 make bench-stages >old.txt, change something, again into new.txt, then
+# go run golang.org/x/perf/cmd/benchstat@latest old.txt new.txt
+.PHONY: bench-stages
+bench-stages: ## time the stages with Go's benchmarks (BENCH=regexp, BENCHCOUNT=n)
 	@CGO_ENABLED=$(CGO) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./...
 
 .PHONY: bench-live

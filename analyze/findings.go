@@ -479,15 +479,24 @@ func findings(res *Result) []Finding {
 		text    string
 	}
 	var out []Finding
-	for _, ru := range rules() {
+	all := rules()
+	matches := make([]uint64, len(res.Requests)) // per request, a bit for each rule
+	inPieces(len(res.Requests), func(i int) {
+		for k := range all {
+			if all[k].match(&res.Requests[i]) {
+				matches[i] |= 1 << k
+			}
+		}
+	})
+	for number, ru := range all {
 		var groups []group
 		byTitle := make(map[title]int)
 		byDest := make(map[dest]int)
 		for i := range res.Requests {
-			r := &res.Requests[i]
-			if !ru.match(r) {
+			if matches[i]>>number&1 == 0 {
 				continue
 			}
+			r := &res.Requests[i]
 			r.Findings = append(r.Findings, ru.code)
 			k := title{r.capture(), ru.title(r)}
 			n, ok := byTitle[k]

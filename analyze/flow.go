@@ -25,8 +25,7 @@ type flowKey struct {
 	port  [2]uint16
 	proto wire.Proto
 	query uint8
-	asker uint8 // of an ICMP query: the side that asks. Two hosts may ping each other with one identifier.
-	_pad  uint8 // always 0: a key without gaps is hashed and compared in one piece
+	asker uint16 // of an ICMP query: the side that asks. Two hosts may ping each other with one identifier. (As wide as leaves no gap: the key is hashed in one piece.)
 	vlan  uint32
 	place place
 }
@@ -44,9 +43,9 @@ func keyOf(t *wire.Tuple, p *wire.Packet) (k flowKey, from int) {
 	}
 	k.proto, k.query, k.vlan = t.Proto, t.Query, p.VLAN
 	if t.Proto.IsICMP() {
-		k.asker = uint8(from)
+		k.asker = uint16(from)
 		if p.Attr&wire.IsReply != 0 {
-			k.asker = uint8(1 - from)
+			k.asker = uint16(1 - from)
 		}
 	}
 	// An ICMP error travels towards the sender of the packet it quotes: its orientation is that of a packet to that side.

@@ -191,7 +191,10 @@ func (t *table) conversations() []conversation {
 	}
 	slices.SortFunc(refs, func(x, y ref) int {
 		f, g := t.flows.at(x), t.flows.at(y)
-		return cmp.Or(compareEnds(&f.key, &g.key), cmp.Compare(begin(f), begin(g)), cmp.Compare(x, y))
+		if c := compareEnds(&f.key, &g.key); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(begin(f), begin(g)), cmp.Compare(x, y))
 	})
 	convs := make([]conversation, 0, len(refs))
 	for i := 0; i < len(refs); {
@@ -221,11 +224,25 @@ func (t *table) conversations() []conversation {
 	return convs
 }
 
+// compareEnds orders keys by all but VLAN and place. It is called some ten million times for a large capture, and mostly the first
+// fields that differ are the addresses or ports.
 func compareEnds(a, b *flowKey) int {
-	return cmp.Or(
-		cmp.Compare(a.proto, b.proto), cmp.Compare(a.query, b.query), cmp.Compare(a.asker, b.asker), a.end[0].Compare(b.end[0]), a.end[1].Compare(b.end[1]),
-		cmp.Compare(a.port[0], b.port[0]), cmp.Compare(a.port[1], b.port[1]),
-	)
+	if a.proto != b.proto {
+		return cmp.Compare(a.proto, b.proto)
+	}
+	if a.query != b.query || a.asker != b.asker {
+		return cmp.Or(cmp.Compare(a.query, b.query), cmp.Compare(a.asker, b.asker))
+	}
+	if a.end[0] != b.end[0] {
+		return a.end[0].Compare(b.end[0])
+	}
+	if a.end[1] != b.end[1] {
+		return a.end[1].Compare(b.end[1])
+	}
+	if a.port[0] != b.port[0] {
+		return cmp.Compare(a.port[0], b.port[0])
+	}
+	return cmp.Compare(a.port[1], b.port[1])
 }
 
 // sameExchange tells whether a flow is the same exchange, at another place, as flows of the same tuple.
@@ -471,7 +488,10 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		}
 	}
 	slices.SortFunc(openings, func(p, q opening) int {
-		return cmp.Or(cmp.Compare(p.isn, q.isn), cmp.Compare(p.prot, q.prot), cmp.Compare(p.conv, q.conv))
+		if p.isn != q.isn {
+			return cmp.Compare(p.isn, q.isn)
+		}
+		return cmp.Or(cmp.Compare(p.prot, q.prot), cmp.Compare(p.conv, q.conv))
 	})
 	var members []int32
 	for from, to := 0, 0; from < len(openings); from = to {

@@ -3,7 +3,6 @@ package analyze
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -135,27 +134,11 @@ func (a *analysis) eachView(yield func(int, *view) bool) {
 
 // eachAtOnce looks at each view by itself, so that all processors can. What the looks share is made once, whoever asks first.
 func (a *analysis) eachAtOnce(look func(v *view, i int)) {
-	const piece = 256
-	var next atomic.Int64
-	work := func() {
+	inPieces(len(a.chains), func(i int) {
 		space := a.spare.Get().(*viewSpace)
-		defer a.spare.Put(space)
-		for {
-			from := int(next.Add(piece)) - piece
-			if from >= len(a.chains) {
-				return
-			}
-			for i := from; i < min(from+piece, len(a.chains)); i++ {
-				look(a.viewIn(space, i), i)
-			}
-		}
-	}
-	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (len(a.chains)+piece-1)/piece) - 1 {
-		others.Go(work)
-	}
-	work()
-	others.Wait()
+		look(a.viewIn(space, i), i)
+		a.spare.Put(space)
+	})
 }
 
 // judgeAll judges every request of the capture by itself.

@@ -3,9 +3,11 @@ package analyze
 import (
 	"cmp"
 	"errors"
+	"hash/maphash"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/wire"
@@ -134,7 +136,10 @@ func sortRequests(requests []Request) {
 	}
 	slices.SortFunc(order, func(i, j int) int {
 		p, q := &requests[i], &requests[j]
-		return cmp.Or(cmp.Compare(p.First, q.First), p.Tuple.Compare(q.Tuple), cmp.Compare(p.Opening, q.Opening), cmp.Compare(p.capture(), q.capture()), cmp.Compare(i, j))
+		if p.First != q.First {
+			return cmp.Compare(p.First, q.First)
+		}
+		return cmp.Or(p.Tuple.Compare(q.Tuple), cmp.Compare(p.Opening, q.Opening), cmp.Compare(p.capture(), q.capture()), cmp.Compare(i, j))
 	})
 	for i := range order {
 		// Follow the cycle that begins at i: order[k] is where the request for place k comes from.
@@ -158,17 +163,58 @@ func number(requests []Request) {
 		t wire.Tuple
 		o uint64
 	}
-	seen := make(map[key]uint64)
-	order := make([]int, len(requests))
-	for i := range order {
-		order[i] = i
+	keyOf := func(i int) key { return key{requests[i].Tuple, requests[i].Opening} }
+	// Hardly any share tuple and opening: those alone are counted whose hash occurs twice.
+	seed := maphash.MakeSeed()
+	hashes := make([]uint64, len(requests))
+	inPieces(len(requests), func(i int) { hashes[i] = maphash.Comparable(seed, keyOf(i)) })
+	sorted := slices.Clone(hashes)
+	slices.Sort(sorted)
+	twice := make(map[uint64]bool)
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i] == sorted[i-1] {
+			twice[sorted[i]] = true
+		}
 	}
+	if len(twice) == 0 {
+		return
+	}
+	var order []int
+	for i := range requests {
+		if twice[hashes[i]] {
+			order = append(order, i)
+		}
+	}
+	seen := make(map[key]uint64)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(requests[a].First, requests[b].First) })
 	for _, i := range order {
-		k := key{requests[i].Tuple, requests[i].Opening}
+		k := keyOf(i)
 		requests[i].Opening += seen[k] << 33
 		seen[k]++
 	}
+}
+
+// inPieces does something for each number below n, on all processors.
+func inPieces(n int, do func(i int)) {
+	const piece = 256
+	var next atomic.Int64
+	work := func() {
+		for {
+			from := int(next.Add(piece)) - piece
+			if from >= n {
+				return
+			}
+			for i := from; i < min(from+piece, n); i++ {
+				do(i)
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (n+piece-1)/piece) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
 }
 
 // countSources counts requests and packets per source address as they left the node.

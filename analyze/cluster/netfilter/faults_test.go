@@ -497,3 +497,31 @@ func TestCircles(t *testing.T) {
 		}
 	}
 }
+
+// Packets leave a chain by several ways, and with the marks that they have on each: what the rules behind a RETURN, an ACCEPT or a goto
+// set is not on those that went before.
+func TestMarksOfAllWaysOut(t *testing.T) {
+	dump := func(mangle, nat string) string {
+		return "*mangle\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n:A - [0:0]\n:B - [0:0]\n-A PREROUTING -m recent --name x -j MARK --set-xmark 0x1/0x1\n" + mangle + "COMMIT\n" +
+			natTable("", nat)
+	}
+	const masquerade = "-A POSTROUTING -m mark --mark 0x1 -j MASQUERADE\n"
+	for name, c := range map[string]struct {
+		mangle string
+		want   string
+	}{
+		"return":                       {"-A POSTROUTING -m mark --mark 0x1/0x1 -j RETURN\n-A POSTROUTING -j MARK --set-xmark 0x4000/0xffffffff\n", "undetermined"},
+		"accept":                       {"-A POSTROUTING -m mark --mark 0x1/0x1 -j ACCEPT\n-A POSTROUTING -j MARK --set-xmark 0x4000/0xffffffff\n", "undetermined"},
+		"return in a chain":            {"-A POSTROUTING -j A\n-A A -m mark --mark 0x1/0x1 -j RETURN\n-A A -j MARK --set-xmark 0x4000/0xffffffff\n", "undetermined"},
+		"accept in a chain":            {"-A POSTROUTING -j A\n-A A -m mark --mark 0x1/0x1 -j ACCEPT\n-A A -j MARK --set-xmark 0x4000/0xffffffff\n", "undetermined"},
+		"goto":                         {"-A POSTROUTING -m mark --mark 0x1/0x1 -g A\n-A POSTROUTING -j MARK --set-xmark 0x4000/0xffffffff\n-A A -p udp -j RETURN\n", "undetermined"},
+		"goto from a chain":            {"-A POSTROUTING -j B\n-A B -m mark --mark 0x1/0x1 -g A\n-A B -j MARK --set-xmark 0x4000/0xffffffff\n-A A -p udp -j RETURN\n", "undetermined"},
+		"all set the same":             {"-A POSTROUTING -m mark --mark 0x1/0x1 -j A\n-A POSTROUTING -j MARK --set-xmark 0x4000/0xffffffff\n-A A -p udp -j RETURN\n", "kept"},
+		"set behind the return of all": {"-A POSTROUTING -j RETURN\n-A POSTROUTING -j MARK --set-xmark 0x1/0xffffffff\n", "undetermined"},
+		"set for all":                  {"-A POSTROUTING -j MARK --set-xmark 0x1/0xffffffff\n", "masqueraded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, []question{{"10.84.3.7 > 10.99.1.1 tcp/443 in=eth1 out=eth0 local=10.20.0.9", c.want, "", ""}}, dump(c.mangle, masquerade))
+		})
+	}
+}

@@ -80,6 +80,33 @@ type walk struct {
 	open      string          // what would tell whether the packet meets the last rule that was looked at
 	markOpen  string          // what would tell which marks it has
 	absent    string          // early: a chain that is not in the input, or not all of it
+	accepted  leaving         // the packets that a rule of the base chain at hand accepts
+}
+
+// leaving are the marks that packets have which come out of a chain, by any of its ways.
+type leaving struct {
+	mark, connmrk bits
+	any           bool
+}
+
+// add adds a way out: here.
+func (l *leaving) add(w *walk) {
+	if !l.any {
+		*l = leaving{w.mark, w.connmrk, true}
+		return
+	}
+	l.mark, l.connmrk = l.mark.merge(w.mark), l.connmrk.merge(w.connmrk)
+}
+
+// join adds the ways of another.
+func (l *leaving) join(o leaving) {
+	switch {
+	case !o.any:
+	case !l.any:
+		*l = o
+	default:
+		l.mark, l.connmrk = l.mark.merge(o.mark), l.connmrk.merge(o.connmrk)
+	}
 }
 
 // end is one way that the walk of a base chain may end.
@@ -262,7 +289,7 @@ func (w *walk) orders(group []*chain) (in [][2]bits, after [2]bits) {
 			}
 			in[i] = [2]bits{in[i][0].merge(at[0]), in[i][1].merge(at[1])}
 			w.mark, w.connmrk = at[0], at[1]
-			w.chain(c, yes)
+			w.base(c)
 			met[i] = true
 			order([2]bits{w.mark, w.connmrk}, n+1)
 			met[i] = false
@@ -339,7 +366,7 @@ func (w *walk) before(c *chain) *Verdict {
 		return nil
 	}
 	w.early = true
-	fall := w.chain(c, yes)
+	fall := w.base(c)
 	w.early = false
 	if fall != no && c.drops {
 		w.ends = append(w.ends, end{drop, nil, fall == yes})
@@ -398,7 +425,7 @@ func (w *walk) ask(c *chain) Verdict {
 	if c.table.several {
 		return Verdict{Place: c.place(), Why: "table " + c.table.name + " stands more than once in the input, with different rules: which of them are in force is not known", Settle: "one dump, made now"}
 	}
-	fall := w.chain(c, yes)
+	fall := w.base(c)
 	if fall != no {
 		kind := accept
 		if c.drops {
@@ -449,6 +476,21 @@ func (w *walk) kept(c *chain) Verdict {
 	return v
 }
 
+// base walks a base chain, and leaves the marks that packets have which go on behind it: those that come to its end, and those that a
+// rule of it accepts.
+func (w *walk) base(c *chain) (fall tri) {
+	w.accepted = leaving{}
+	fall = w.chain(c, yes)
+	var out leaving
+	if fall != no {
+		out.add(w)
+	}
+	if out.join(w.accepted); out.any {
+		w.mark, w.connmrk = out.mark, out.connmrk
+	}
+	return fall
+}
+
 // chain walks a chain that the packet reaches for certain or may reach, and tells whether it comes out of it again.
 func (w *walk) chain(c *chain, reach tri) (fall tri) {
 	if w.depth++; w.depth > maxDepth {
@@ -457,19 +499,34 @@ func (w *walk) chain(c *chain, reach tri) (fall tri) {
 		return w.anything(reach)
 	}
 	defer func() { w.depth-- }()
+	var out leaving
+	if fall = w.rules(c, reach, &out); out.any {
+		w.mark, w.connmrk = out.mark, out.connmrk
+	}
+	return fall
+}
+
+// rules walks the rules of a chain. out gets the marks with which the packet comes out of it.
+func (w *walk) rules(c *chain, reach tri, out *leaving) (fall tri) {
 	alive := reach // whether the packet is still in the chain here
 	fall = no
+	leave := func(at tri) tri {
+		if at != no {
+			out.add(w)
+		}
+		return at
+	}
 	if c.around != "" {
 		w.unsure(c.place(), "chain "+c.name+" "+c.around, settleRules(c.table.v4))
-		return w.lost(c.name, alive)
+		return leave(w.lost(c.name, alive))
 	}
 	for _, r := range c.rules {
 		if w.steps++; w.steps > maxSteps {
-			return w.anything(alive)
+			return leave(w.anything(alive))
 		}
 		if r.lost != "" {
 			w.unsure(r.place(), "chain "+c.name+" "+r.lost, settleRules(c.table.v4))
-			at := w.lost(c.name, alive)
+			at := leave(w.lost(c.name, alive))
 			fall, alive = max(fall, min(at, maybe)), at
 			continue
 		}
@@ -495,6 +552,9 @@ func (w *walk) chain(c *chain, reach tri) (fall tri) {
 			if r.target.verdict == accept && certain {
 				w.passed = r
 			}
+			if r.target.verdict == accept {
+				w.accepted.add(w)
+			}
 			w.ends = append(w.ends, end{r.target.verdict, r, certain})
 		case opaque:
 			w.unsure(r.place(), "what "+r.target.name+" does is not known to this tool", "")
@@ -504,28 +564,30 @@ func (w *walk) chain(c *chain, reach tri) (fall tri) {
 			if certain && w.leadsOn(c) {
 				w.passed = r
 			}
-			fall = max(fall, in)
+			fall = max(fall, leave(in))
 		case jump, jumpAway:
 			to := c.table.chains[r.target.name]
-			var out tri
+			var back tri
 			switch {
 			case to == nil || !to.declared && len(to.rules) == 0:
 				w.unsure(r.place(), "chain "+r.target.name+" is not in the input", settleRules(c.table.v4))
-				out = w.lost(r.target.name, in)
+				back = w.lost(r.target.name, in)
 			default:
-				out = w.chain(to, in)
+				back = w.chain(to, in)
+			}
+			if r.target.verdict == jumpAway {
+				fall = max(fall, leave(back))
 			}
 			if t != yes {
 				w.open = open
 				w.mayMark(mark, connection)
 			}
 			if r.target.verdict == jumpAway {
-				fall = max(fall, out)
 				break
 			}
 			switch {
 			case t == yes:
-				if alive = min(alive, out); alive == no {
+				if alive = min(alive, back); alive == no {
 					return fall
 				}
 			default:
@@ -540,9 +602,9 @@ func (w *walk) chain(c *chain, reach tri) (fall tri) {
 	}
 	if c.cut != "" {
 		w.unsure(c.place(), "chain "+c.name+" "+c.cut, settleRules(c.table.v4))
-		return max(fall, w.lost(c.name, alive))
+		return max(fall, leave(w.lost(c.name, alive)))
 	}
-	return max(fall, alive)
+	return max(fall, leave(alive))
 }
 
 // leadsOn tells whether a chain holds a translation behind its RETURN rules, so that a RETURN keeps the source.

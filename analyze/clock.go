@@ -50,11 +50,17 @@ func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
 	for _, want := range []func(m *partner) bool{
 		func(m *partner) bool { return m.strong }, func(m *partner) bool { return m.confidence == Exact }, func(m *partner) bool { return !m.rewritten },
 	} {
-		for k, v := range n.eachView {
+		of := make([][]sample, len(partners))
+		inPieces(len(partners), func(k int) {
 			for i := range partners[k] {
-				if m := &partners[k][i]; m.p == p && want(m) && len(samples) < 1<<20 {
-					samples = append(samples, samplesOf(v, p.far.view(m.chain))...)
+				if m := &partners[k][i]; m.p == p && want(m) {
+					of[k] = append(of[k], samplesOf(n.view(k), p.far.view(m.chain))...)
 				}
+			}
+		})
+		for _, s := range of {
+			if len(samples) < 1<<20 {
+				samples = append(samples, s...)
 			}
 		}
 		if len(samples) > 0 {

@@ -91,31 +91,30 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 // view is one request as the capture saw it. It holds more than the flows that it is made of, so that it is made when it is asked for,
 // and kept only where the two sides of a pair are searched again and again.
 func (a *analysis) view(i int) *view {
-	if a.views != nil && a.views[i] != nil {
+	if a.views != nil {
 		return a.views[i]
 	}
 	space := a.spare.Get().(*viewSpace)
 	v := a.viewIn(space, i).clone()
 	a.spare.Put(space)
-	if a.views != nil {
-		a.views[i] = v
-	}
 	return v
 }
 
-// keepViews keeps the views that are made from now on, or forgets them.
+// keepViews makes all views and keeps them, or forgets them.
 func (a *analysis) keepViews(keep bool) {
 	switch {
 	case !keep:
 		a.views = nil
 	case a.views == nil:
-		a.views = make([]*view, len(a.chains))
+		views := make([]*view, len(a.chains))
+		inPieces(len(views), func(i int) { views[i] = a.view(i) })
+		a.views = views
 	}
 }
 
 // viewIn is view for who looks at one at a time.
 func (a *analysis) viewIn(space *viewSpace, i int) *view {
-	if a.views != nil && a.views[i] != nil {
+	if a.views != nil {
 		return a.views[i]
 	}
 	v := newView(a.t, &a.chains[i], space)

@@ -131,18 +131,26 @@ type claim struct {
 // claims finds the partners of the near requests that have none yet in this far capture.
 func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pairing, j int, counts map[payloadKey]int32, contested map[[2]int]bool, fits func(*pairing, *view, *partner) bool) []claim {
 	var out []claim
+	ix.prepare(near)
 	for i, n := range near {
 		p := all[i][j]
-		for k, v := range n.eachView {
+		found := make([]struct {
+			partner
+			fitting int
+		}, len(n.chains))
+		inPieces(len(n.chains), func(k int) {
 			if slices.ContainsFunc(partners[i][k], func(m partner) bool { return m.p.far == ix.a }) {
-				continue
+				return
 			}
-			m, fitting := ix.find(v, counts, n.known, func(m *partner) bool { return fits(p, v, m) })
-			switch {
-			case fitting == 1:
+			v := n.view(k)
+			found[k].partner, found[k].fitting = ix.find(v, counts, n.known, func(m *partner) bool { return fits(p, v, m) })
+		})
+		for k := range found {
+			switch m := found[k].partner; {
+			case found[k].fitting == 1:
 				m.p = p
 				out = append(out, claim{i, k, m})
-			case fitting > 1:
+			case found[k].fitting > 1:
 				contested[[2]int{i, k}] = true
 			}
 		}
@@ -440,7 +448,7 @@ type farIndex struct {
 	text      bool // one of the sides is text
 	byISN     map[isnKey][]int32
 	bySegment map[segmentKey][]int32 // connections whose opening is not known
-	byAnyPart map[segmentKey][]int32 // all connections; nil until a near one without its opening asks
+	byAnyPart map[segmentKey][]int32 // all connections; nil where every near one has its opening
 	byPayload map[payloadKey][]int32
 	byTuple   map[wire.Tuple][]int32 // where the connection table of a near side is known
 	counts    map[payloadKey]int32
@@ -502,17 +510,27 @@ func newFarIndex(a *analysis, text, known bool) *farIndex {
 	return ix
 }
 
-// anyPart is the index of all connections by where in the sequence space they lie.
-func (ix *farIndex) anyPart() map[segmentKey][]int32 {
-	if ix.byAnyPart == nil {
-		ix.byAnyPart = make(map[segmentKey][]int32)
-		for i, v := range ix.a.eachView {
-			if v.proto() == wire.ProtoTCP {
-				segmentKeys(v, func(k segmentKey) { ix.byAnyPart[k] = append(ix.byAnyPart[k], int32(i)) })
-			}
+// prepare makes the index of all connections by where in the sequence space they lie, if a near request needs it.
+func (ix *farIndex) prepare(near []*analysis) {
+	if ix.byAnyPart != nil || !slices.ContainsFunc(near, (*analysis).beganBefore) {
+		return
+	}
+	ix.byAnyPart = make(map[segmentKey][]int32)
+	for i, v := range ix.a.eachView {
+		if v.proto() == wire.ProtoTCP {
+			segmentKeys(v, func(k segmentKey) { ix.byAnyPart[k] = append(ix.byAnyPart[k], int32(i)) })
 		}
 	}
-	return ix.byAnyPart
+}
+
+// beganBefore tells whether some TCP connection's opening is not in the capture.
+func (a *analysis) beganBefore() bool {
+	for _, v := range a.eachView {
+		if _, opened := v.isn(); !opened && v.proto() == wire.ProtoTCP {
+			return true
+		}
+	}
+	return false
 }
 
 func (ix *farIndex) enter(k payloadKey, n int32) {
@@ -571,7 +589,7 @@ func (ix *farIndex) find(v *view, near map[payloadKey]int32, known *cluster.Conn
 		// Two openings that are known and differ are of two connections: of those only what one side did not see is left.
 		index := ix.bySegment
 		if _, ok := v.isn(); !ok {
-			index = ix.anyPart()
+			index = ix.byAnyPart
 		}
 		seen := make(map[int32]bool)
 		segmentKeys(v, func(k segmentKey) {

@@ -31,7 +31,8 @@ type view struct {
 	// A leg without flows is nil.
 	pod, egress, plain *legState
 	local              bool         // on a loopback interface
-	order              [3]*legState // see legs
+	order              [3]*legState // the legs, nearest to the client first
+	count              int          // of them
 	inside             bool         // taken where the client's packets are made, and nothing says that this is the node: in a Pod
 	client             wire.Addr
 }
@@ -397,6 +398,7 @@ func newView(t *table, c *chain, space *viewSpace) *view {
 	v.pod = t.merge(LegPod, &space.legs[0], pod)
 	v.egress = t.merge(LegEgress, &space.legs[1], egress)
 	v.plain = t.merge(LegUnknown, &space.legs[2], plain)
+	v.arrange()
 	return v
 }
 
@@ -413,6 +415,7 @@ func (v *view) settleInside(a *analysis) {
 	}
 	l.kind = LegPod
 	v.pod, v.egress, v.inside = l, nil, true
+	v.arrange()
 }
 
 // madeByNode tells whether what this host makes itself, with this source address, is the node's.
@@ -427,15 +430,17 @@ func (a *analysis) madeByNode(addr wire.Addr) bool {
 }
 
 // legs returns the view's legs, nearest to the client first.
-func (v *view) legs() []*legState {
-	n := 0
+func (v *view) legs() []*legState { return v.order[:v.count] }
+
+// arrange puts the legs in order, now that it is known which there are.
+func (v *view) arrange() {
+	v.count = 0
 	for _, l := range [...]*legState{v.pod, v.plain, v.egress} {
 		if l != nil {
-			v.order[n] = l
-			n++
+			v.order[v.count] = l
+			v.count++
 		}
 	}
-	return v.order[:n]
 }
 
 // clone is a view with room of its own.
@@ -448,5 +453,6 @@ func (v *view) clone() *view {
 			*l = &own
 		}
 	}
+	out.arrange()
 	return &out
 }

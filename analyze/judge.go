@@ -95,7 +95,7 @@ func (a *analysis) view(i int) *view {
 		return a.views[i]
 	}
 	space := a.spare.Get().(*viewSpace)
-	v := a.viewIn(space, i).clone()
+	v := a.made(space, &a.chains[i]).clone()
 	a.spare.Put(space)
 	return v
 }
@@ -117,10 +117,18 @@ func (a *analysis) viewIn(space *viewSpace, i int) *view {
 	if a.views != nil {
 		return a.views[i]
 	}
-	v := newView(a.t, &a.chains[i], space)
+	return a.made(space, &a.chains[i])
+}
+
+// made makes a view.
+func (a *analysis) made(space *viewSpace, c *chain) *view {
+	v := newView(a.t, c, space)
 	v.settleInside(a)
 	return v
 }
+
+// whole is a kept view with the events of its legs.
+func (a *analysis) whole(v *view) *view { return a.made(new(viewSpace), v.chain) }
 
 // eachView gives the views in order.
 func (a *analysis) eachView(yield func(int, *view) bool) {
@@ -415,7 +423,10 @@ type passage struct {
 
 // frames adds the packets worth citing.
 func (p passage) frames(out []FrameRef) []FrameRef {
-	a, v := p.a, p.a.view(int(p.chain))
+	a := p.a
+	space := a.spare.Get().(*viewSpace)
+	defer a.spare.Put(space)
+	v := a.made(space, &a.chains[p.chain])
 	first := &v.chain.convs[0]
 	tuple := a.t.first(first).key.tuple(first.client)
 	most := len(out) + maxFrames

@@ -162,41 +162,63 @@ func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pa
 // right belongs to neither, unless the two are of different near captures, which may both hold it; that they are contested
 // is noted, for neither is absent.
 func settle(claims []claim, partners [][][]partner, contested map[[2]int]bool, kind func(claim) bool) {
-	byChain := make(map[int][]claim)
-	for _, c := range claims {
-		if kind(c) {
-			byChain[c.chain] = append(byChain[c.chain], c)
-		}
+	if len(claims) == 0 {
+		return
 	}
-	taken := make(map[int]bool)
+	far := claims[0].p.far
+	taken := make([]bool, len(far.chains))
 	for _, ps := range partners {
 		for _, of := range ps {
-			for _, m := range of {
-				if len(claims) > 0 && m.p.far == claims[0].p.far {
-					taken[m.chain] = true
+			for i := range of {
+				if of[i].p.far == far {
+					taken[of[i].chain] = true
 				}
 			}
 		}
 	}
-	for chain, best := range byChain {
-		if taken[chain] {
-			continue
+	from := make([]int, len(partners)) // how many of the claims at hand are of each near capture
+	var of []claim                     // those on one far chain
+	join := func() {
+		if len(of) == 0 || taken[of[0].chain] {
+			return
 		}
-		if exact := slices.DeleteFunc(slices.Clone(best), func(c claim) bool { return c.confidence != Exact }); len(exact) > 0 {
-			best = exact
+		best := of
+		if len(of) > 1 {
+			if exact := slices.DeleteFunc(slices.Clone(of), func(c claim) bool { return c.confidence != Exact }); len(exact) > 0 {
+				best = exact
+			}
 		}
-		from := make(map[int]int)
-		for _, c := range best {
-			from[c.near]++
+		for i := range best {
+			from[best[i].near]++
 		}
-		for _, c := range best {
-			if from[c.near] == 1 && (len(best) == 1 || c.confidence == Exact) {
+		defer func() {
+			for i := range best {
+				from[best[i].near] = 0
+			}
+		}()
+		for i := range best {
+			if c := &best[i]; from[c.near] == 1 && (len(best) == 1 || c.confidence == Exact) {
 				partners[c.near][c.request] = append(partners[c.near][c.request], c.partner)
 			} else {
 				contested[[2]int{c.near, c.request}] = true
 			}
 		}
 	}
+	order := make([]int32, 0, len(claims))
+	for i := range claims {
+		if kind(claims[i]) {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortFunc(order, func(x, y int32) int { return cmp.Or(cmp.Compare(claims[x].chain, claims[y].chain), cmp.Compare(x, y)) })
+	for _, n := range order {
+		if len(of) > 0 && of[0].chain != claims[n].chain {
+			join()
+			of = of[:0]
+		}
+		of = append(of, claims[n])
+	}
+	join()
 }
 
 // timely tells whether two exchanges can be one by the measured clocks; without a clock they can.

@@ -390,7 +390,7 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	case from == wire.NoTime || to == wire.NoTime:
 		return gapNoTime, "", "--far-window FROM/TO, when the far capture ran"
 	case known:
-		if !covers(l, from-lower, to-upper) { // whatever the offset is within its bounds
+		if !covers(a.whole(v).exit(), from-lower, to-upper) { // whatever the offset is within its bounds
 			return gapWindow, "", "a far capture that runs while the request is made"
 		}
 	case len(p.clock.stretches) > 0 && p.joined > 0:

@@ -443,13 +443,13 @@ func (v *view) arrange() {
 	}
 }
 
-// clone is a view with room of its own.
+// clone is a view with room of its own, without the events: those of kept views are seldom asked for, see whole.
 func (v *view) clone() *view {
 	out := *v
 	for _, l := range [...]**legState{&out.pod, &out.egress, &out.plain} {
 		if *l != nil {
 			own := **l
-			own.flows, own.events = slices.Clone(own.flows), slices.Clone(own.events)
+			own.flows, own.events = slices.Clone(own.flows), nil
 			*l = &own
 		}
 	}

@@ -459,7 +459,15 @@ func (r *Request) Cited() []FrameRef {
 	if r.seenAt.a == nil {
 		return r.Frames
 	}
-	out := r.seenAt.frames(nil)
+	return r.CitedIn(nil)
+}
+
+// CitedIn is Cited with the room of a slice that is no longer needed.
+func (r *Request) CitedIn(room []FrameRef) []FrameRef {
+	if r.seenAt.a == nil {
+		return append(room[:0], r.Frames...)
+	}
+	out := r.seenAt.frames(room[:0])
 	for _, p := range r.alsoAt {
 		if len(out) >= 2*maxFrames {
 			break

@@ -173,20 +173,25 @@ type builder struct {
 	ports  slab[uint16]
 	counts slab[uint64]
 	texts  slab[string]
+	cited  []analyze.FrameRef // room
 }
 
 // slab cuts small slices from large ones.
-type slab[T any] struct{ free []T }
+type slab[T any] struct{ free, all []T }
 
 func (s *slab[T]) take(n int) []T {
 	const chunk = 1024
 	if n > len(s.free) {
-		s.free = make([]T, max(n, chunk))
+		s.all = make([]T, max(n, chunk))
+		s.free = s.all
 	}
 	out := s.free[:n:n]
 	s.free = s.free[n:]
 	return out
 }
+
+// reuse gives out again what was cut from the last large slice.
+func (s *slab[T]) reuse() { s.free = s.all }
 
 func (s *slab[T]) put(v T) *T {
 	p := &s.take(1)[0]
@@ -441,7 +446,8 @@ func (rec *Record) sample(look func(r *Request)) {
 
 // single fills in what is shown of one request by itself.
 func (b *builder) single(out *Request, in *analyze.Request) {
-	cited := in.Cited()
+	b.cited = in.CitedIn(b.cited)
+	cited := b.cited
 	out.Reasons, out.Frames = b.texts.take(len(in.Reasons)), b.frames.take(len(cited))
 	for i, s := range in.Reasons {
 		out.Reasons[i] = string(s)

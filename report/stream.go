@@ -25,17 +25,20 @@ func (e *encoder) requests(rec *Record, one func(e *encoder, r *Request)) {
 	workers := max(runtime.GOMAXPROCS(0), 1)
 	todo, order := make(chan piece, workers), make(chan piece, 2*workers)
 	start := *e
+	spare := sync.Pool{New: func() any { return new(encoder) }}
 	var working sync.WaitGroup
 	for range workers {
 		working.Go(func() {
 			b := rec.from.fork()
+			var r Request
 			for p := range todo {
-				out := &encoder{pretty: start.pretty, inline: start.inline, depth: start.depth, more: start.more}
+				out := spare.Get().(*encoder)
+				*out = encoder{b: out.b[:0], pretty: start.pretty, inline: start.inline, depth: start.depth, more: start.more}
 				if start.depth > 0 {
 					out.more = start.more || p.from > 0 // elements of one list
 				}
 				for i := p.from; i < min(p.from+size, len(all)); i++ {
-					var r Request
+					b.reuse()
 					b.request(&r, &all[i])
 					one(out, &r)
 				}
@@ -58,8 +61,20 @@ func (e *encoder) requests(rec *Record, one func(e *encoder, r *Request)) {
 		if e.flush() == nil {
 			_, e.err = e.w.Write(out.b)
 		}
+		spare.Put(out)
 	}
 	working.Wait()
+}
+
+// reuse forgets the last request, whose parts are no longer needed.
+func (b *builder) reuse() {
+	b.frames.reuse()
+	b.legs.reuse()
+	b.points.reuse()
+	b.ends.reuse()
+	b.ports.reuse()
+	b.counts.reuse()
+	b.texts.reuse()
 }
 
 // fork is a builder of requests for another goroutine.

@@ -72,8 +72,14 @@ func readEntry(line string) (e Entry, ok bool) {
 	if at < 2 {
 		return e, false
 	}
-	for _, w := range words[:at] {
+	for i, w := range words[:at] {
 		switch {
+		case i > 0 && words[i-1] == "unknown": // a protocol conntrack has no name for (ESP, IGMP): its number is next
+			n, err := strconv.ParseUint(w, 10, 8)
+			if err != nil {
+				return e, false
+			}
+			e.Orig.Proto = wire.Proto(n)
 		case w == "[DESTROY]":
 			e.Gone = true
 		case len(w) > 2 && strings.Trim(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == "" && w[0] >= 'A':

@@ -44,6 +44,16 @@ func TestReadConntrack(t *testing.T) {
 				"tcp 10.4.0.7:1000 > 192.0.2.1:80 -> tcp 10.4.0.7:1000 > 192.0.2.1:80 SYN_SENT unreplied",
 			},
 		},
+		{ // A protocol that conntrack has no name for.
+			text: "unknown  2 599 src=172.16.0.1 dst=224.0.0.22 [UNREPLIED] src=224.0.0.22 dst=172.16.0.1 mark=0 use=1\n" +
+				"ipv4     2 unknown  50 599 src=10.4.0.7 dst=203.0.113.9 src=203.0.113.9 dst=10.10.0.3 mark=0 zone=0 use=2\n" +
+				"unknown  x 599 src=10.4.0.7 dst=203.0.113.9 src=203.0.113.9 dst=10.10.0.3 mark=0 use=1\n",
+			want: []string{
+				"ip-2 172.16.0.1 > 224.0.0.22 -> ip-2 172.16.0.1 > 224.0.0.22  unreplied",
+				"esp 10.4.0.7 > 203.0.113.9 -> esp 10.10.0.3 > 203.0.113.9 ",
+			},
+			skipped: 1,
+		},
 		{ // Prompt, banner, a cut line, and what is none.
 			text: "root@node:~# conntrack -L -d 203.0.113.9\r\n" +
 				"udp      17 29 src=10.4.0.7 dst=203.0.113.9 sport=1 dport=2 [UNREPLIED] src=203.0.113.9 dst=10.10.0.3 sport=2 dport=9 mark=0 use=1\r\n" +

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -25,8 +26,8 @@ var (
 
 // benchCost is what one run of a command cost.
 type benchCost struct {
-	wall, cpu time.Duration
-	memory    int64 // peak resident set, bytes
+	Wall, CPU time.Duration
+	Memory    int64 // peak resident set, bytes; 0 where the system does not tell
 }
 
 // benchCommand is a row of the table. of are the files whose bare read by tcpdump it is compared with.
@@ -149,7 +150,17 @@ func TestBenchFiles(t *testing.T) {
 	costs := make([][]benchCost, len(commands))
 	for range *benchRuns {
 		for i, c := range commands {
-			costs[i] = append(costs[i], benchRun1(t, c.args))
+			var errs bytes.Buffer
+			cmd := exec.CommandContext(t.Context(), c.args[0], c.args[1:]...)
+			cmd.Stderr = &errs
+			cost, err := runMeasured(cmd)
+			if err == nil && !cmd.ProcessState.Success() {
+				err = fmt.Errorf("%v: %s", cmd.ProcessState, errs.String())
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", strings.Join(c.args, " "), err)
+			}
+			costs[i] = append(costs[i], cost)
 		}
 	}
 	fmt.Printf("\n%s, %d processors, %d rounds; minimum, median and maximum; times are to the bare read of the same round\n\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), *benchRuns)
@@ -158,16 +169,16 @@ func TestBenchFiles(t *testing.T) {
 		var wall, cpu, wallRatio, cpuRatio []float64
 		memory := int64(0)
 		for round, cost := range costs[i] {
-			wall, cpu = append(wall, cost.wall.Seconds()), append(cpu, cost.cpu.Seconds())
-			memory = max(memory, cost.memory)
+			wall, cpu = append(wall, cost.Wall.Seconds()), append(cpu, cost.CPU.Seconds())
+			memory = max(memory, cost.Memory)
 			var base benchCost
 			for k := range commands {
 				if len(commands[k].of) == 1 && strings.HasPrefix(commands[k].name, "tcpdump") && slices.Contains(c.of, commands[k].of[0]) {
-					base.wall += costs[k][round].wall
-					base.cpu += costs[k][round].cpu
+					base.Wall += costs[k][round].Wall
+					base.CPU += costs[k][round].CPU
 				}
 			}
-			wallRatio, cpuRatio = append(wallRatio, cost.wall.Seconds()/base.wall.Seconds()), append(cpuRatio, cost.cpu.Seconds()/base.cpu.Seconds())
+			wallRatio, cpuRatio = append(wallRatio, cost.Wall.Seconds()/base.Wall.Seconds()), append(cpuRatio, cost.CPU.Seconds()/base.CPU.Seconds())
 		}
 		fmt.Printf("%-40s %22s %22s %20s %20s %8d\n", c.name, spread(wall), spread(cpu), spread(wallRatio), spread(cpuRatio), memory/1_000_000)
 	}
@@ -179,20 +190,52 @@ func spread(v []float64) string {
 	return fmt.Sprintf("%.2f %.2f %.2f", v[0], v[len(v)/2], v[len(v)-1])
 }
 
-func benchRun1(t *testing.T, args []string) benchCost {
-	t.Helper()
-	cmd := exec.Command(args[0], args[1:]...)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	start := time.Now()
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v: %s", strings.Join(args, " "), err, errs.String())
+// runMeasured runs a command and tells what it cost. A command that ends with an exit code of its own is no error: it stands in
+// cmd.ProcessState.
+func runMeasured(cmd *exec.Cmd) (cost benchCost, err error) {
+	f, err := os.CreateTemp("", "cost")
+	if err != nil {
+		return cost, err
 	}
-	return benchCost{time.Since(start), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), peakMemory(cmd.ProcessState)}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	cmd.Env = append(cmd.Environ(), "COST="+f.Name())
+	if cmd.Path, err = exec.LookPath("measured"); err != nil {
+		return cost, err
+	}
+	cmd.Args = append([]string{"measured"}, cmd.Args...)
+	if err := cmd.Run(); err != nil && !isExit(err) {
+		return cost, err
+	}
+	return cost, json.NewDecoder(f).Decode(&cost)
 }
 
-// benchResult is the summary of a run with -o jsonl: its last line. The others are not kept, for a child's peak of memory begins at
-// what its parent has.
+// measured is the process between: it runs the command in its arguments and writes what it cost to the file COST names. A child's peak of
+// memory begins at what its parent has, and that is little here, whatever the tests before it left.
+func measured() {
+	fail := func(err error) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitFailed)
+	}
+	cmd := exec.CommandContext(context.Background(), os.Args[1], os.Args[2:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	start := time.Now()
+	err := cmd.Run()
+	if err != nil && !isExit(err) {
+		fail(err)
+	}
+	p := cmd.ProcessState
+	cost, err := json.Marshal(benchCost{time.Since(start), p.UserTime() + p.SystemTime(), peakMemory(p)})
+	if err != nil {
+		fail(err)
+	}
+	if err := os.WriteFile(os.Getenv("COST"), cost, 0o600); err != nil {
+		fail(err)
+	}
+	os.Exit(p.ExitCode())
+}
+
+// benchResult is the summary of a run with -o jsonl: its last line.
 func benchResult(args []string) (s benchSummary, err error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	out, err := cmd.StdoutPipe()

@@ -5,12 +5,10 @@ package main
 import (
 	"bytes"
 	"encoding/csv"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,10 +45,11 @@ func TestDamagedCorpus(t *testing.T) {
 			if tcpdumpFails && readable[name] == "" {
 				code = exitFailed
 			}
-			cmd := exec.CommandContext(t.Context(), "srcproof", "analyze", "-o", "json", filepath.Join(dir, name))
+			cmd := exec.CommandContext(t.Context(), program, "analyze", "-o", "json", filepath.Join(dir, name))
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if err := cmd.Run(); err != nil && !isExit(err) {
+			cost, err := runMeasured(cmd)
+			if err != nil {
 				t.Fatal(err)
 			}
 			if got := cmd.ProcessState.ExitCode(); got != code {
@@ -66,17 +65,12 @@ func TestDamagedCorpus(t *testing.T) {
 			case len(rec.Captures) != 1 || rec.Captures[0].Complete != (code == exitDone):
 				t.Errorf("captures: %+v, want one with complete: %v", rec.Captures, code == exitDone)
 			}
-			if cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); cpu > time.Second {
-				t.Errorf("took %v of the processor", cpu)
+			if cost.CPU > time.Second {
+				t.Errorf("took %v of the processor", cost.CPU)
 			}
-			if rss := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; rss > 256<<10 {
-				t.Errorf("took %d MiB of memory", rss>>10)
+			if cost.Memory == 0 || cost.Memory > 256<<20 {
+				t.Errorf("took %d MiB of memory", cost.Memory>>20)
 			}
 		})
 	}
-}
-
-func isExit(err error) bool {
-	_, ok := errors.AsType[*exec.ExitError](err)
-	return ok
 }

@@ -33,7 +33,12 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", raceOptions); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"srcproof": main})
+	testscript.Main(m, map[string]func(){"srcproof": main, "measured": measured})
+}
+
+func isExit(err error) bool {
+	_, ok := errors.AsType[*exec.ExitError](err)
+	return ok
 }
 
 // TestScripts runs the scripts in testdata/script: one behaviour each, told by both streams and the exit code.

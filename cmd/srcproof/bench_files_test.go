@@ -153,7 +153,7 @@ func TestBenchFiles(t *testing.T) {
 			var errs bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), c.args[0], c.args[1:]...)
 			cmd.Stderr = &errs
-			cost, err := runMeasured(cmd)
+			cost, err := runMeasured(t, cmd)
 			if err == nil && !cmd.ProcessState.Success() {
 				err = fmt.Errorf("%v: %s", cmd.ProcessState, errs.String())
 			}
@@ -192,14 +192,10 @@ func spread(v []float64) string {
 
 // runMeasured runs a command and tells what it cost. A command that ends with an exit code of its own is no error: it stands in
 // cmd.ProcessState.
-func runMeasured(cmd *exec.Cmd) (cost benchCost, err error) {
-	f, err := os.CreateTemp("", "cost")
-	if err != nil {
-		return cost, err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	cmd.Env = append(cmd.Environ(), "COST="+f.Name())
+func runMeasured(t *testing.T, cmd *exec.Cmd) (cost benchCost, err error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cost")
+	cmd.Env = append(cmd.Environ(), "COST="+path)
 	if cmd.Path, err = exec.LookPath("measured"); err != nil {
 		return cost, err
 	}
@@ -207,7 +203,11 @@ func runMeasured(cmd *exec.Cmd) (cost benchCost, err error) {
 	if err := cmd.Run(); err != nil && !isExit(err) {
 		return cost, err
 	}
-	return cost, json.NewDecoder(f).Decode(&cost)
+	written, err := os.ReadFile(path)
+	if err != nil {
+		return cost, err
+	}
+	return cost, json.Unmarshal(written, &cost)
 }
 
 // measured is the process between: it runs the command in its arguments and writes what it cost to the file COST names. A child's peak of

@@ -48,7 +48,7 @@ func TestDamagedCorpus(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program, "analyze", "-o", "json", filepath.Join(dir, name))
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			cost, err := runMeasured(cmd)
+			cost, err := runMeasured(t, cmd)
 			if err != nil {
 				t.Fatal(err)
 			}

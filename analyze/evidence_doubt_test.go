@@ -36,7 +36,7 @@ func TestEvidenceDoubts(t *testing.T) {
 		m.Requests = append([]Observation{}, m.Requests...)
 		for i := range m.Requests {
 			if r := &m.Requests[i]; r.Client.Role.Kind == cluster.RolePod {
-				r.Client.Role.Name = name
+				r.Client.Role = cluster.NewRole(cluster.RolePod, name, r.Client.Role.Node(), r.Client.Role.Fact())
 			}
 		}
 		return m

@@ -237,7 +237,7 @@ func (j *judgement) incomparable(b, o *Observation, at Moment) (code, text, next
 				"capture on all interfaces of the node: tcpdump -ni any"
 		}
 	}
-	if x, y := b.Client.Role.Name, o.Client.Role.Name; x != "" && y != "" && x != y {
+	if x, y := b.Client.Role.Name(), o.Client.Role.Name(); x != "" && y != "" && x != y {
 		return doubtOtherPod, fmt.Sprintf("before it was Pod %s, %s Pod %s: another Pod's request is another request", x, at, y), "make the request from the same Pod"
 	}
 	// The rules see a Service's address as what it became.

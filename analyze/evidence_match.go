@@ -106,8 +106,8 @@ func (o *Observation) nearLeg() bool { return !o.farOnly() }
 
 // podOf names the Pod of a request: by name where the facts give it, else by its address.
 func podOf(r *Request) string {
-	if r.Client.Role.Kind == cluster.RolePod && r.Client.Role.Name != "" {
-		return r.Client.Role.Name
+	if r.Client.Role.Kind == cluster.RolePod && r.Client.Role.Name() != "" {
+		return r.Client.Role.Name()
 	}
 	return r.Client.Addr.String()
 }
@@ -160,7 +160,7 @@ func (m *matcher) clients(found []map[goal][]*Observation, d goal) string {
 	for at := range found {
 		for _, o := range found[at][d] {
 			addrs[o.Client.Addr.String()] = true
-			facts[o.Client.Role.Fact] = true
+			facts[o.Client.Role.Fact()] = true
 		}
 	}
 	if len(addrs) == 1 {
@@ -295,10 +295,10 @@ func (m *matcher) nodeOf(at Moment, o *Observation) string {
 	if label != "" {
 		return label
 	}
-	if o.Egress != nil && o.Egress.Role.Kind == cluster.RoleNode && o.Egress.Role.Node != "" {
-		return o.Egress.Role.Node
+	if o.Egress != nil && o.Egress.Role.Kind == cluster.RoleNode && o.Egress.Role.Node() != "" {
+		return o.Egress.Role.Node()
 	}
-	return o.Client.Role.Node
+	return o.Client.Role.Node()
 }
 
 // byNode sorts the requests that are meant by the node that shows them. Where one moment names its node and the other does
@@ -596,7 +596,7 @@ func (m *matcher) notCovered(ev *Evidence) []string {
 		}
 		for at := range m.in {
 			if s := n.At[at]; s != nil && s.Main >= 0 {
-				if o := &m.in[at].Requests[s.Main]; o.Source == NodeSNATed && o.Egress != nil && strings.HasPrefix(o.Egress.Role.Fact, "this capture: ") {
+				if o := &m.in[at].Requests[s.Main]; o.Source == NodeSNATed && o.Egress != nil && strings.HasPrefix(o.Egress.Role.Fact(), "this capture: ") {
 					out = append(out, fmt.Sprintf("%s: that %s is an address of the node is learned from the capture (--node-ip states it)", Moment(at), o.Egress.Addr))
 				}
 			}

@@ -665,8 +665,8 @@ func contrast(res *Result, r *Request) (text string, same bool) {
 func describe(res *Result, r *Request) string {
 	var b strings.Builder
 	b.WriteString(addrPort(r.Client))
-	if r.Client.Role.Name != "" {
-		fmt.Fprintf(&b, " (%s)", r.Client.Role.Name)
+	if r.Client.Role.Name() != "" {
+		fmt.Fprintf(&b, " (%s)", r.Client.Role.Name())
 	}
 	fmt.Fprintf(&b, " > %s: ", addrPort(r.Server))
 	b.WriteString(sentWords(r))
@@ -953,7 +953,7 @@ func farSteps(_ *Result, r *Request) []string {
 func remedies(res *Result, r *Request) []string {
 	pods := r.Client.Addr.String()
 	if r.Client.Role.Kind == cluster.RolePod {
-		pods = "the Pod range (" + strings.TrimPrefix(r.Client.Role.Fact, "--pod-cidr ") + ")"
+		pods = "the Pod range (" + strings.TrimPrefix(r.Client.Role.Fact(), "--pod-cidr ") + ")"
 	}
 	if r.Client.Role.Exact {
 		pods = "the Pod range"

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
+	"github.com/srcproof/srcproof/analyze/pages"
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -38,6 +39,10 @@ type analysis struct {
 	views    []*view   // one per chain, as far as they are kept; nil where none is: see view
 	spare    sync.Pool // of *viewSpace
 	requests []Request // one per chain
+
+	// What many requests have in common.
+	sameTuple             []string // basis of a join
+	provenPod, provenNode cluster.Role
 }
 
 // unjoinedKey is where something goes.
@@ -50,7 +55,11 @@ type unjoinedKey struct {
 func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, facts *cluster.Facts, known *cluster.Connections) *analysis {
 	a := &analysis{
 		t: t, sum: sum, captures: captures, info: &captures[numbers[0]], number: numbers[0], numbers: numbers, facts: facts, known: known, thisNode: make(map[wire.Addr]bool),
+		sameTuple:  []string{"same tuple"},
+		provenPod:  cluster.NewRole(cluster.RolePod, "", "", "this capture: the node put another source in place of it"),
+		provenNode: cluster.NewRole(cluster.RoleNode, "", "", "this capture: put in place of a Pod's address, and answers to it come back here"),
 	}
+	a.provenPod.Exact, a.provenNode.Exact = true, true
 	a.spare.New = func() any { return new(viewSpace) }
 	if a.known == nil && a.info.Side == wire.SideNear {
 		a.known = facts.Connections()
@@ -76,7 +85,7 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 		captures[n].OnlySYN = t.tcpBare == 0 && t.synAcks == 0
 	}
 	var longest atomic.Int64
-	a.eachAtOnce(func(v *view, _ int) {
+	a.eachAtOnce(func(v *view, _ int, _ *viewSpace) {
 		for _, l := range v.legs() {
 			h, old := l.handshake(), longest.Load()
 			for h > old && !longest.CompareAndSwap(old, h) {
@@ -140,18 +149,18 @@ func (a *analysis) eachView(yield func(int, *view) bool) {
 }
 
 // eachAtOnce looks at each view by itself, so that all processors can. What the looks share is made once, whoever asks first.
-func (a *analysis) eachAtOnce(look func(v *view, i int)) {
+func (a *analysis) eachAtOnce(look func(v *view, i int, space *viewSpace)) {
 	inPieces(len(a.chains), func(i int) {
 		space := a.spare.Get().(*viewSpace)
-		look(a.viewIn(space, i), i)
+		look(a.viewIn(space, i), i, space)
 		a.spare.Put(space)
 	})
 }
 
 // judgeAll judges every request of the capture by itself.
 func (a *analysis) judgeAll() {
-	a.requests = make([]Request, len(a.chains))
-	a.eachAtOnce(func(v *view, i int) { a.requests[i] = a.judge(v, int32(i)) })
+	a.requests = pages.Make[Request](len(a.chains))
+	a.eachAtOnce(func(v *view, i int, space *viewSpace) { a.judge(&a.requests[i], v, int32(i), space) })
 	for i := range a.requests {
 		a.info.Transmitted += a.requests[i].RequestsSent + a.requests[i].RepliesSeen
 	}
@@ -175,10 +184,10 @@ func (a *analysis) role(addr wire.Addr) cluster.Role {
 		return r
 	}
 	if a.host.pods[addr] && r.Kind == cluster.RoleUnknown && !podRangeKnown(a.facts, addr.Is4()) {
-		return cluster.Role{Kind: cluster.RolePod, Exact: true, Fact: "this capture: the node put another source in place of it"}
+		return a.provenPod
 	}
 	if a.host.translatedTo[addr] && r.Kind == cluster.RoleUnknown && !nodeAddrKnown(a.facts, addr.Is4()) {
-		return cluster.Role{Kind: cluster.RoleNode, Exact: true, Fact: "this capture: put in place of a Pod's address, and answers to it come back here"}
+		return a.provenNode
 	}
 	return r
 }
@@ -187,48 +196,43 @@ func (a *analysis) endpoint(addr wire.Addr, port uint16, proto wire.Proto) Endpo
 	return Endpoint{Addr: addr, Port: port, HasPort: proto.HasPorts(), Role: a.role(addr)}
 }
 
-// judge turns one view into a Request.
-func (a *analysis) judge(v *view, n int32) Request {
+// judge turns one view into a request, which is empty, with what it refers to in the space's keeping.
+func (a *analysis) judge(r *Request, v *view, n int32, space *viewSpace) {
 	t, c := a.t, v.chain
 	first, last := &c.convs[0], &c.convs[len(c.convs)-1]
 	key := &t.first(first).key
-	r := Request{
+	kept := &space.kept
+	*r = Request{
 		Tuple: key.tuple(first.client), First: wire.NoTime, Last: wire.NoTime, Handshake: -1,
 		Client: a.endpoint(key.end[first.client], key.port[first.client], key.proto),
 		Server: a.endpoint(key.end[1-first.client], key.port[1-first.client], key.proto),
 		Joins:  c.joins,
 	}
 	if len(c.convs) == 1 && v.pod != nil && v.egress != nil {
-		r.Joins = []Join{{From: "pod", To: "egress", Basis: []string{"same tuple"}, Confidence: Exact}}
+		r.Joins = keep(&kept.joins, []Join{{From: "pod", To: "egress", Basis: a.sameTuple, Confidence: Exact}})
 	}
 	lastKey := &t.first(last).key
 	o := v.outcome(a.host)
-	a.counts(&r, v, o)
-	a.passage(&r, v, c)
+	a.counts(r, v, o, space)
+	a.passage(r, v, c, space)
 	r.seenAt.a, r.seenAt.chain = a, n
 	if a.info.Side == wire.SideFar {
-		e := r.Client
-		r.Far = &e
-		s := r.Server
-		r.FarServer = &s
+		r.Far, r.FarServer = kept.end(r.Client), kept.end(r.Server)
 	} else if v.egress != nil {
-		e := a.endpoint(lastKey.end[last.client], lastKey.port[last.client], key.proto)
-		r.Egress = &e
+		r.Egress = kept.end(a.endpoint(lastKey.end[last.client], lastKey.port[last.client], key.proto))
 		if lastKey.end[1-last.client] != r.Server.Addr || r.Server.HasPort && lastKey.port[1-last.client] != r.Server.Port {
-			b := a.endpoint(lastKey.end[1-last.client], lastKey.port[1-last.client], key.proto)
-			r.Backend = &b
+			r.Backend = kept.end(a.endpoint(lastKey.end[1-last.client], lastKey.port[1-last.client], key.proto))
 		}
 	}
 	r.Outcome = o.outcome
-	r.Way = a.way(&r, v)
-	a.source(&r, v, c, o)
-	if r.Source == SourceLocal || a.deliveredHere(&r, v) || r.unknownReason("source", "destination-may-be-local") {
+	r.Way = a.way(r, v)
+	a.source(r, v, c, o)
+	if r.Source == SourceLocal || a.deliveredHere(r, v) || r.unknownReason("source", "destination-may-be-local") {
 		r.Egress = nil // it went out to a Pod of this node or to neighbours: no claim about egress
 	} else if r.Basis == BasisEgress && r.Egress == nil {
-		e := r.Client // seen leaving where no direction is recorded
-		r.Egress = &e
+		r.Egress = kept.end(r.Client) // seen leaving where no direction is recorded
 	}
-	a.stop(&r, v, o)
+	a.stop(r, v, o)
 	if o.outcome == OutcomeUnknown {
 		if o.blind {
 			r.unknown("outcome", gapSnaplen, "the packets were cut off before the fields that tell an opening from an answer",
@@ -243,14 +247,22 @@ func (a *analysis) judge(v *view, n int32) Request {
 		r.Unanswered = resent && o.leg.client.retrans > 0 || a.absent(&reply) == covered
 	}
 	if r.tracked != nil {
-		a.rename(&r)
-		r.Way = a.way(&r, v)
+		a.rename(r)
+		r.Way = a.way(r, v)
 	}
-	a.signs(&r, v, o)
+	a.signs(r, v, o)
 	if e := r.Unknown; len(e) > 1 {
 		slices.SortStableFunc(e, func(x, y Unknown) int { return fieldRank(x.Field) - fieldRank(y.Field) })
 	}
-	return r
+	for i := range r.Reasons {
+		r.Reasons[i] = Reason(kept.same(string(r.Reasons[i])))
+	}
+	r.Reasons = keep(&kept.reasons, r.Reasons)
+	for i := range r.Unknown {
+		u := &r.Unknown[i]
+		u.Text, u.Settle = kept.same(u.Text), kept.same(u.Settle)
+	}
+	r.Unknown = keep(&kept.unknown, r.Unknown)
 }
 
 // signs marks what findings look for.
@@ -306,7 +318,7 @@ func (r *Request) because(format string, args ...any) {
 }
 
 // counts fills in what was counted.
-func (a *analysis) counts(r *Request, v *view, o outcomeAt) {
+func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 	l := o.leg
 	for _, leg := range v.legs() {
 		for _, d := range []*dirState{&leg.client, &leg.server} {
@@ -334,9 +346,11 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt) {
 	switch {
 	case proto == wire.ProtoTCP:
 		r.ConnState = connState(l.state[0], l.state[1], l.client.bytes+l.server.bytes)
-		r.History = l.history()
+		space.word = l.history(space.word[:0])
+		r.History = space.kept.text(space.word)
 	case proto == wire.ProtoUDP:
-		r.History = l.history()
+		space.word = l.history(space.word[:0])
+		r.History = space.kept.text(space.word)
 		switch {
 		case l.client.packets > 0 && l.server.packets > 0:
 			r.ConnState = "SF"
@@ -379,7 +393,8 @@ func (a *analysis) aboutTuple(l *legState, from int) wire.Tuple {
 }
 
 // passage fills in legs.
-func (a *analysis) passage(r *Request, v *view, c *chain) {
+func (a *analysis) passage(r *Request, v *view, c *chain, space *viewSpace) {
+	legs := space.passed[:0]
 	for _, l := range v.legs() {
 		kind := l.kind
 		if a.info.Side == wire.SideFar {
@@ -390,6 +405,7 @@ func (a *analysis) passage(r *Request, v *view, c *chain) {
 		for i := range c.convs {
 			cs := c.convs[i].client
 			leg := Leg{Kind: kind, Capture: a.number}
+			points := space.points[:0]
 			for _, x := range c.convs[i].flows {
 				if !slices.Contains(l.flows, x) {
 					continue
@@ -402,17 +418,20 @@ func (a *analysis) passage(r *Request, v *view, c *chain) {
 				}
 				for n := f.taps.head; n != 0; n = a.t.taps.at(n).next {
 					tp := a.t.taps.at(n)
-					leg.Points = append(leg.Points, Point{
+					points = append(points, Point{
 						Iface: tp.iface, VLAN: f.key.vlan, Depth: tp.depth, RequestDir: tp.seen[cs], ReplyDir: tp.seen[1-cs],
 						Sent: tp.packets[cs], Replies: tp.packets[1-cs], FirstRequest: frameOf(tp.firstFrame[cs]), FirstReply: frameOf(tp.firstFrame[1-cs]),
 					})
 				}
 			}
-			if leg.Points != nil {
-				r.Legs = append(r.Legs, leg)
+			if space.points = points; len(points) > 0 {
+				leg.Points = keep(&space.kept.points, points)
+				legs = append(legs, leg)
 			}
 		}
 	}
+	space.passed = legs
+	r.Legs = keep(&space.kept.legs, legs)
 }
 
 // passage is where a request's packets are found again: a chain of a capture.

@@ -179,7 +179,7 @@ func TestRolesOfCluster(t *testing.T) {
 				t.Errorf("got %s, want %s: %q, %+v", got, row.verdict, r.Reasons, r.Unknown)
 			}
 			role := r.Client.Role
-			if role.Kind.String() != row.role || role.Name != row.named || role.HostNetwork != row.hostNetwork || role.Reused != row.reused || !role.Exact {
+			if role.Kind.String() != row.role || role.Name() != row.named || role.HostNetwork != row.hostNetwork || role.Reused != row.reused || !role.Exact {
 				t.Errorf("the client is %+v", role)
 			}
 			if said := fmt.Sprint(r.Reasons); !strings.Contains(said, row.reason) {

@@ -1,11 +1,16 @@
 package analyze
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"github.com/srcproof/srcproof/analyze/pages"
+)
 
 // slab is a list that grows without moving what is in it: doubling a slice of some hundred megabytes would copy it, and need half as
 // much again while it does. Number 0 is never given out: it stands for none. The zero slab is empty.
 type slab[N ~uint32, T any] struct {
 	chunks [][]T
+	spare  []T    // room that becomes chunks
 	n      uint32 // numbers given out, the 0 included; 0 in an empty slab
 }
 
@@ -21,7 +26,11 @@ func (s *slab[N, T]) at(n N) *T { return &s.chunks[n>>chunkBits][n&(1<<chunkBits
 func (s *slab[N, T]) add(v T) N {
 	n := max(s.n, 1)
 	if int(n>>chunkBits) == len(s.chunks) {
-		s.chunks = append(s.chunks, make([]T, 1<<chunkBits))
+		if len(s.spare) == 0 {
+			s.spare = pages.More[T](len(s.chunks)<<chunkBits, 1<<chunkBits)
+		}
+		s.chunks = append(s.chunks, s.spare[:1<<chunkBits:1<<chunkBits])
+		s.spare = s.spare[1<<chunkBits:]
 	}
 	s.chunks[n>>chunkBits][n&(1<<chunkBits-1)] = v
 	s.n = n + 1
@@ -78,7 +87,7 @@ func (x *flowIndex) set(k *flowKey, h uint32, r ref, flows *slab[ref, flow]) {
 
 func (x *flowIndex) grow() {
 	old := x.slots
-	x.slots = make([]indexSlot, 2*len(old))
+	x.slots = pages.Make[indexSlot](2 * len(old))
 	mask := uint32(len(x.slots) - 1)
 	for _, s := range old {
 		if s.flow == 0 {
@@ -90,4 +99,60 @@ func (x *flowIndex) grow() {
 		}
 		x.slots[at] = s
 	}
+}
+
+// keeping is where what lists and strings of requests hold is kept, one behind the other: a request has half a dozen of small ones, and
+// making each by itself took as long as judging. The zero keeping is ready.
+type keeping struct {
+	legs    []Leg
+	points  []Point
+	ends    []Endpoint
+	joins   []Join
+	reasons []Reason
+	unknown []Unknown
+
+	// texts holds a string of each hash, so that those that many requests have are held once.
+	texts [1 << 10]string
+	seed  maphash.Seed
+}
+
+// keep copies a list into room, nil if it is empty. What is appended to the copy does not run into what lies behind it.
+func keep[T any](room *[]T, list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	if len(*room) < len(list) {
+		*room = make([]T, max(1<<chunkBits, len(list)))
+	}
+	out := (*room)[:len(list):len(list)]
+	*room = (*room)[len(list):]
+	copy(out, list)
+	return out
+}
+
+// end keeps an endpoint.
+func (k *keeping) end(e Endpoint) *Endpoint { return &keep(&k.ends, []Endpoint{e})[0] }
+
+// text is string(s), one for many that are equal.
+func (k *keeping) text(s []byte) string {
+	if k.seed == (maphash.Seed{}) {
+		k.seed = maphash.MakeSeed()
+	}
+	at := &k.texts[maphash.Bytes(k.seed, s)%uint64(len(k.texts))]
+	if *at != string(s) {
+		*at = string(s)
+	}
+	return *at
+}
+
+// same is s, or a string that equals it and is held already.
+func (k *keeping) same(s string) string {
+	if k.seed == (maphash.Seed{}) {
+		k.seed = maphash.MakeSeed()
+	}
+	at := &k.texts[maphash.String(k.seed, s)%uint64(len(k.texts))]
+	if *at != s {
+		*at = s
+	}
+	return *at
 }

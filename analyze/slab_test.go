@@ -1,8 +1,11 @@
 package analyze
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/srcproof/srcproof/capture/wire"
 )
@@ -53,5 +56,55 @@ func TestSlab(t *testing.T) {
 	}
 	if *first = 77; *s.at(1) != 77 || *s.at(5_000) != 4_999 || s.size() != 5_001 {
 		t.Errorf("first %d, last %d, size %d", *s.at(1), *s.at(5_000), s.size())
+	}
+}
+
+// What is kept stays as it was when its neighbours grow, and an empty list is none.
+func TestKeep(t *testing.T) {
+	var room []int
+	if keep(&room, []int{}) != nil {
+		t.Error("an empty list is kept")
+	}
+	var kept [][]int
+	for n := range 3000 {
+		list := []int{n, n + 1, n + 2}[:n%3+1]
+		kept = append(kept, keep(&room, list))
+		list[0] = -1
+	}
+	for n, list := range kept {
+		if grown := append(list, -2); &grown[0] == &list[0] {
+			t.Fatal("what is appended runs into what lies behind")
+		}
+		for i := range n%3 + 1 {
+			if len(list) != n%3+1 || list[i] != n+i {
+				t.Fatalf("list %d is %v", n, list)
+			}
+		}
+	}
+	if long := keep(&room, make([]int, 5000)); len(long) != 5000 {
+		t.Errorf("%d of 5000", len(long))
+	}
+}
+
+// Equal texts are held once; texts that meet in one place are not mixed up.
+func TestKeptTexts(t *testing.T) {
+	var k keeping
+	for range 3 {
+		for n := range 5000 {
+			want := fmt.Sprint("source ", n)
+			if got := k.text([]byte(want)); got != want {
+				t.Fatalf("%q for %q", got, want)
+			}
+			if got := k.same(want); got != want {
+				t.Fatalf("%q for %q", got, want)
+			}
+		}
+	}
+	a, b := k.text([]byte("ShADadFf")), k.text([]byte("ShADadFf"))
+	if unsafe.StringData(a) != unsafe.StringData(b) {
+		t.Error("one text is held twice")
+	}
+	if c := k.same(strings.Clone(a)); unsafe.StringData(a) != unsafe.StringData(c) {
+		t.Error("one text is held twice")
 	}
 }

@@ -110,7 +110,7 @@ func (a *analysis) sourceFar(r *Request, o outcomeAt) {
 	}
 	switch addr := r.Client.Addr; r.Client.Role.Kind {
 	case cluster.RolePod:
-		r.set(PodSourced, BasisFar, "arrived at the far side from %s, a Pod's address (%s)", addr, r.Client.Role.Fact)
+		r.set(PodSourced, BasisFar, "arrived at the far side from %s, a Pod's address (%s)", addr, r.Client.Role.Fact())
 	case cluster.RoleNode:
 		r.set(NodeSourced, BasisFar, "arrived at the far side from %s, %s: whether the node translated it or sent it itself is not visible there",
 			addr, nodeWords(r.Client.Role))
@@ -124,12 +124,12 @@ func (a *analysis) sourceFar(r *Request, o outcomeAt) {
 
 func nodeWords(role cluster.Role) string {
 	if !role.Exact {
-		return "an address in the node range (" + role.Fact + ")"
+		return "an address in the node range (" + role.Fact() + ")"
 	}
-	if role.Name != "" {
-		return "an address of node " + role.Name
+	if role.Name() != "" {
+		return "an address of node " + role.Name()
 	}
-	return "a node's address (" + role.Fact + ")"
+	return "a node's address (" + role.Fact() + ")"
 }
 
 func (a *analysis) sourceDelivered(r *Request, v *view) {

@@ -42,6 +42,12 @@ type viewSpace struct {
 	view view
 	legs [3]legState // pod, egress, plain
 	side [3]legFlows
+
+	// Room to judge it in, and to keep what comes of it.
+	passed []Leg
+	points []Point
+	word   []byte
+	kept   keeping
 }
 
 // legFlows are the flows of a leg; clients has, per flow, which side is the client.
@@ -181,10 +187,9 @@ func mergeDir(to, d *dirState) {
 	to.flags |= d.flags
 }
 
-// history returns Zeek's history: upper case for the client, lower case for the server, each kind once, repeated ones on a
+// history appends Zeek's history: upper case for the client, lower case for the server, each kind once, repeated ones on a
 // logarithmic scale; ^ says that the first packet is the server's (Zeek's conn.log documentation).
-func (l *legState) history() string {
-	var b []byte
+func (l *legState) history(b []byte) []byte {
 	if l.flipped {
 		b = append(b, '^')
 	}
@@ -199,7 +204,7 @@ func (l *legState) history() string {
 		}
 		b = append(b, c)
 	}
-	return string(b)
+	return b
 }
 
 // ownTTL tells whether a TTL is one that hosts start with (64: Linux and most others, 128: Windows, 255: routers and some

@@ -73,7 +73,7 @@ func newRecord(res *analyze.Result, tool Tool, of extent) *Record {
 	}
 	for i, s := range res.Sources {
 		r.Sources[i] = Source{
-			Addr: b.addr(s.Addr), Role: s.Role.Kind.String(), Name: Maybe(s.Role.Name), Requests: s.Requests, Packets: s.Packets,
+			Addr: b.addr(s.Addr), Role: s.Role.Kind.String(), Name: Maybe(s.Role.Name()), Requests: s.Requests, Packets: s.Packets,
 		}
 	}
 	for i, c := range res.Carriers {
@@ -224,8 +224,8 @@ func (b *builder) frameNumber(n uint64) *uint64 {
 
 func (b *builder) endpoint(e analyze.Endpoint) Endpoint {
 	return Endpoint{
-		Addr: b.addr(e.Addr), Port: b.port(e.Port, e.HasPort), Role: e.Role.Kind.String(), Name: Maybe(e.Role.Name),
-		Node: Maybe(e.Role.Node), Fact: Maybe(e.Role.Fact), Exact: e.Role.Exact, HostNetwork: e.Role.HostNetwork,
+		Addr: b.addr(e.Addr), Port: b.port(e.Port, e.HasPort), Role: e.Role.Kind.String(), Name: Maybe(e.Role.Name()),
+		Node: Maybe(e.Role.Node()), Fact: Maybe(e.Role.Fact()), Exact: e.Role.Exact, HostNetwork: e.Role.HostNetwork,
 		Reused: e.Role.Reused,
 	}
 }
@@ -401,7 +401,7 @@ func (b *builder) request(out *Request, in *analyze.Request) {
 	}
 	if a := in.ICMP; a != nil {
 		out.ICMP = &ICMP{
-			About: a.About.String(), From: b.addr(a.From), FromRole: a.FromRole.Kind.String(), FromName: Maybe(a.FromRole.Name),
+			About: a.About.String(), From: b.addr(a.From), FromRole: a.FromRole.Kind.String(), FromName: Maybe(a.FromRole.Name()),
 			Type: a.Type, Code: a.Code, MTU: nonZero(a.MTU), Text: analyze.ErrorText(!a.V6, a.Type, a.Code),
 		}
 	}

@@ -315,8 +315,8 @@ func classCounts(in []analyze.ClassCount) map[string]uint64 {
 
 func plainEndpoint(e analyze.Endpoint) Endpoint {
 	return Endpoint{
-		Addr: e.Addr.String(), Port: known(e.Port, e.HasPort), Role: e.Role.Kind.String(), Name: Maybe(e.Role.Name), Node: Maybe(e.Role.Node),
-		Fact: Maybe(e.Role.Fact), Exact: e.Role.Exact, HostNetwork: e.Role.HostNetwork, Reused: e.Role.Reused,
+		Addr: e.Addr.String(), Port: known(e.Port, e.HasPort), Role: e.Role.Kind.String(), Name: Maybe(e.Role.Name()), Node: Maybe(e.Role.Node()),
+		Fact: Maybe(e.Role.Fact()), Exact: e.Role.Exact, HostNetwork: e.Role.HostNetwork, Reused: e.Role.Reused,
 	}
 }
 

@@ -137,9 +137,10 @@ func TestEvidenceHostile(t *testing.T) {
 			res.Captures[i].File, res.Captures[i].Label = "/tmp/"+evil, evil
 		}
 		for i := range res.Requests {
-			res.Requests[i].Client.Role.Name, res.Requests[i].Client.Role.Node = evil, evil
-			if res.Requests[i].Egress != nil {
-				res.Requests[i].Egress.Role.Name = evil
+			r := &res.Requests[i]
+			r.Client.Role = cluster.NewRole(r.Client.Role.Kind, evil, evil, r.Client.Role.Fact())
+			if e := r.Egress; e != nil {
+				e.Role = cluster.NewRole(e.Role.Kind, evil, e.Role.Node(), e.Role.Fact())
 			}
 		}
 	}
@@ -200,7 +201,8 @@ func TestRedact(t *testing.T) {
 		for k := range res.Requests {
 			r := &res.Requests[k]
 			if r.Client.Role.Kind == cluster.RolePod {
-				r.Client.Role = cluster.Role{Kind: cluster.RolePod, Name: fmt.Sprintf("shop/web-%d", 7), Node: "gke-prod-pool-1-abcd", Fact: "status.podIP of shop/web-7", Exact: true}
+				r.Client.Role = cluster.NewRole(cluster.RolePod, fmt.Sprintf("shop/web-%d", 7), "gke-prod-pool-1-abcd", "status.podIP of shop/web-7")
+				r.Client.Role.Exact = true
 			}
 			r.Reasons = append(r.Reasons, "status.podIP of kube-system/secret-agent, which is on the host's network", "came from fd00:10:1::d via 10.10.0.1.")
 			_ = i

@@ -147,9 +147,8 @@ func longPair(t testing.TB) *analyze.Result {
 	client, snat := wire.MustAddr("2001:db8:1111:2222:3333:4444:5555:6666"), wire.MustAddr("2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff")
 	dst, third := wire.MustAddr("2001:db8:7777:8888:9999:aaaa:bbbb:cccc"), wire.MustAddr("2001:db8:dead:beef:dead:beef:dead:beef")
 	r := unanswered(t)
-	named, nodeNamed := podRole, nodeRole
-	named.Name, named.Node = "team-payments-production/payment-gateway-client-6f7d9c5b4-x2x9z", "gke-prod-europe-west4-pool-1-0a1b2c3d-x9z8"
-	nodeNamed.Name = named.Node
+	named := cluster.NewRole(cluster.RolePod, "team-payments-production/payment-gateway-client-6f7d9c5b4-x2x9z", "gke-prod-europe-west4-pool-1-0a1b2c3d-x9z8", podRole.Fact())
+	nodeNamed := exactly(cluster.NewRole(cluster.RoleNode, named.Node(), "", nodeRole.Fact()))
 	r.Tuple, r.Client, r.Server = tcp(client, 54670, dst, 8443), end(client, 54670, named), end(dst, 8443, otherRole)
 	r.Egress, r.StoppedAt = endp(snat, 31337, nodeNamed), analyze.StopReturn
 	arrived(&r, 1, endp(third, 40231, otherRole), ahead+2_100_000, 1, 1)
@@ -220,8 +219,8 @@ func hostilePair(t testing.TB) *analyze.Result {
 		res.Captures[i].File, res.Captures[i].Label = evil+fmt.Sprint(i), evil+fmt.Sprint(i)
 	}
 	r := &res.Requests[0]
-	role := cluster.Role{Kind: cluster.RolePod, Name: evil, Node: evil, Fact: evil}
-	r.Client.Role, r.Egress.Role = role, cluster.Role{Kind: cluster.RoleNode, Name: evil}
+	role := cluster.NewRole(cluster.RolePod, evil, evil, evil)
+	r.Client.Role, r.Egress.Role = role, cluster.NewRole(cluster.RoleNode, evil, "", "")
 	for i := range r.Frames {
 		if i%2 == 1 {
 			r.Frames[i].What = "ICMP " + evil + " from " + evil

@@ -92,9 +92,8 @@ func (e *Endpoint) restore() (analyze.Endpoint, error) {
 	if !ok {
 		return analyze.Endpoint{}, fmt.Errorf("role %.40q is not a word of this schema", e.Role)
 	}
-	out := analyze.Endpoint{Addr: wire.AddrFrom(a), Role: cluster.Role{
-		Kind: kind, Name: string(e.Name), Node: string(e.Node), Fact: string(e.Fact), Exact: e.Exact, HostNetwork: e.HostNetwork, Reused: e.Reused,
-	}}
+	out := analyze.Endpoint{Addr: wire.AddrFrom(a), Role: cluster.NewRole(kind, string(e.Name), string(e.Node), string(e.Fact))}
+	out.Role.Exact, out.Role.HostNetwork, out.Role.Reused = e.Exact, e.HostNetwork, e.Reused
 	if e.Port != nil {
 		out.Port, out.HasPort = *e.Port, true
 	}

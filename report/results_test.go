@@ -19,10 +19,16 @@ var (
 	node   = wire.MustAddr("10.10.0.3")
 	server = wire.MustAddr("10.20.0.10")
 
-	podRole   = cluster.Role{Kind: cluster.RolePod, Fact: "in --pod-cidr 172.16.0.0/16"}
-	nodeRole  = cluster.Role{Kind: cluster.RoleNode, Fact: "--node-ip 10.10.0.3", Exact: true}
-	otherRole = cluster.Role{Kind: cluster.RoleOther, Fact: "in none of the cluster's ranges"}
+	podRole   = cluster.NewRole(cluster.RolePod, "", "", "in --pod-cidr 172.16.0.0/16")
+	nodeRole  = exactly(cluster.NewRole(cluster.RoleNode, "", "", "--node-ip 10.10.0.3"))
+	otherRole = cluster.NewRole(cluster.RoleOther, "", "", "in none of the cluster's ranges")
 )
+
+// exactly is a role that an exact address says.
+func exactly(r cluster.Role) cluster.Role {
+	r.Exact = true
+	return r
+}
 
 // at returns the nanoseconds of a moment of the lab's morning.
 func at(clock string) int64 {
@@ -289,7 +295,8 @@ func long(testing.TB) *analyze.Result {
 	client, snat := wire.MustAddr("fd12:3456:789a:bcde:f012:3456:789a:bcde"), wire.MustAddr("2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff")
 	dst := wire.MustAddr("2001:db8:1111:2222:3333:4444:5555:6666")
 	name := "a-namespace-of-a-length/" + strings.Repeat("very-long-deployment-name-", 6) + "7d9f8b6c5-x2x9z"
-	role := cluster.Role{Kind: cluster.RolePod, Name: name, Node: "gke-prod-europe-west1-pool-1-4711abcd-x9z8", Exact: true, Reused: true}
+	role := exactly(cluster.NewRole(cluster.RolePod, name, "gke-prod-europe-west1-pool-1-4711abcd-x9z8", ""))
+	role.Reused = true
 	c := nodeCapture("/home/operator/tickets/CHG0012345/captures/"+strings.Repeat("node-", 20)+"near.pcapng", 12, "23:59:59", "23:59:59.5")
 	c.Label = "near"
 	c.Summary.Last = at("23:59:59.5") + int64(2*time.Hour)
@@ -336,7 +343,7 @@ func hostile(testing.TB) *analyze.Result {
 	c.Notes = []string{"section comment: " + evil}
 	c.Summary.Complete = false
 	c.DamageText = "read " + evil + ": packet 12: cut at byte 1200"
-	role := cluster.Role{Kind: cluster.RolePod, Name: "default/" + evil, Fact: evil}
+	role := cluster.NewRole(cluster.RolePod, "default/"+evil, "", evil)
 	return &analyze.Result{
 		Captures: []analyze.CaptureInfo{c},
 		Requests: []analyze.Request{{

@@ -106,7 +106,7 @@ func (b *builder) flags(in Input) error {
 			continue
 		}
 		b.given = append(b.given, Given{"--node-ip", a.String()})
-		b.claim(a, rankNodeIP, Role{Kind: RoleNode, Fact: "--node-ip " + a.String()})
+		b.claim(a, rankNodeIP, NewRole(RoleNode, "", "", "--node-ip "+a.String()))
 	}
 	return errors.Join(errs...)
 }
@@ -143,7 +143,7 @@ func (b *builder) cluster(in Input) error {
 	for i := range f.nodes {
 		n := &f.nodes[i]
 		for _, a := range n.addrs {
-			b.claim(a.addr, rankNodeAddr, Role{Kind: RoleNode, Name: n.name, Node: n.name, Fact: a.what + " of node " + plain(n.name)})
+			b.claim(a.addr, rankNodeAddr, NewRole(RoleNode, n.name, n.name, a.what+" of node "+plain(n.name)))
 		}
 		for _, p := range n.podCIDRs {
 			b.ranges = append(b.ranges, rangeClaim{p, "spec.podCIDR of node " + plain(n.name), n.name, RolePod, false})
@@ -159,7 +159,7 @@ func (b *builder) cluster(in Input) error {
 			if strings.HasPrefix(a.what, "spec.clusterIP") {
 				rk = rankService
 			}
-			b.claim(a.addr, rk, Role{Kind: RoleService, Name: s.name, Fact: a.what + " of " + plain(s.name)})
+			b.claim(a.addr, rk, NewRole(RoleService, s.name, "", a.what+" of "+plain(s.name)))
 		}
 	}
 	if len(f.bad) > 0 {
@@ -179,17 +179,16 @@ func (b *builder) pod(p *kubePod) {
 		podRank, hostRank, netRank = rankEndedPod, rankEndedHost, rankEndedHost
 	}
 	for _, a := range p.hostIPs {
-		b.claim(a, hostRank, Role{Kind: RoleNode, Name: p.node, Node: p.node, Fact: "status.hostIP of " + plain(p.name)})
+		b.claim(a, hostRank, NewRole(RoleNode, p.node, p.node, "status.hostIP of "+plain(p.name)))
 	}
 	for _, a := range p.ips {
 		if p.onHost(a) {
-			b.claim(a, netRank, Role{
-				Kind: RoleNode, Name: p.node, Node: p.node, HostNetwork: true,
-				Fact: "status.podIP of " + plain(p.name) + ", which is on the host's network",
-			})
+			r := NewRole(RoleNode, p.node, p.node, "status.podIP of "+plain(p.name)+", which is on the host's network")
+			r.HostNetwork = true
+			b.claim(a, netRank, r)
 			continue
 		}
-		b.claim(a, podRank, Role{Kind: RolePod, Name: p.name, Node: p.node, Fact: "status.podIP of " + plain(p.name) + ended})
+		b.claim(a, podRank, NewRole(RolePod, p.name, p.node, "status.podIP of "+plain(p.name)+ended))
 	}
 }
 
@@ -288,15 +287,15 @@ func (b *builder) linkFile(in Input) error {
 		asked[a.addr] = true
 		for _, c := range b.claims[wire.AddrFrom(a.addr)] {
 			if c.rank == rankNodeAddr || c.rank == rankHostIP || c.rank == rankHostNetwork {
-				node = cmp.Or(node, c.role.Name)
+				node = cmp.Or(node, c.role.Name())
 			}
 		}
 	}
 	for _, a := range f.addrs {
-		r := Role{Kind: RoleNode, Name: node, Node: node, Fact: "ip -o addr: " + plain(a.link)}
+		r := NewRole(RoleNode, node, node, "ip -o addr: "+plain(a.link))
 		rk := rankLink
 		if holdsServiceAddr(a.link, wire.AddrFrom(a.addr)) {
-			r, rk = Role{Kind: RoleService, Fact: "ip -o addr: " + plain(a.link) + ", which holds addresses of Services"}, rankService
+			r, rk = NewRole(RoleService, "", "", "ip -o addr: "+plain(a.link)+", which holds addresses of Services"), rankService
 		}
 		b.claim(a.addr, rk, r)
 	}

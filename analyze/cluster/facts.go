@@ -86,15 +86,55 @@ func (k RoleKind) String() string {
 	return "unknown"
 }
 
-// Role is what an address is, and what says so.
+// Role is what an address is, and what says so. It is small, for there are several in each request: the words are held once for each
+// fact. The zero Role is of an address of which nothing is known.
 type Role struct {
-	Name        string   // "namespace/name" of a Pod or Service, a node's name; as the file gives it, not escaped; "" if none
-	Node        string   // name of the node that hosts or owns it, as the file gives it; "" if not known
-	Fact        string   // what says so, for people; of RoleUnknown: why not, and what would settle it; "" without facts
-	Kind        RoleKind //
-	Exact       bool     // an exact address says it, not a range
-	HostNetwork bool     // a node's address that Pods with hostNetwork use as theirs: see HostNetworkPods
-	Reused      bool     // more than one Pod of the file had this address: see PodsAt
+	words       *roleWords // nil if there are none
+	Kind        RoleKind
+	Exact       bool // an exact address says it, not a range
+	HostNetwork bool // a node's address that Pods with hostNetwork use as theirs: see HostNetworkPods
+	Reused      bool // more than one Pod of the file had this address: see PodsAt
+}
+
+type roleWords struct{ name, node, fact string }
+
+// NewRole returns a role with its words, see Name, Node and Fact.
+func NewRole(kind RoleKind, name, node, fact string) Role {
+	r := Role{Kind: kind}
+	if name != "" || node != "" || fact != "" {
+		r.words = &roleWords{name, node, fact}
+	}
+	return r
+}
+
+func (r Role) all() roleWords {
+	if r.words == nil {
+		return roleWords{}
+	}
+	return *r.words
+}
+
+// Equal tells whether two roles are the same, words included; == would ask whether one fact says them.
+func (r Role) Equal(o Role) bool {
+	same := r.all() == o.all()
+	r.words, o.words = nil, nil
+	return same && r == o
+}
+
+// Name is "namespace/name" of a Pod or Service, or a node's name; as the file gives it, not escaped; "" if none.
+func (r Role) Name() string { return r.all().name }
+
+// Node is the name of the node that hosts or owns it, as the file gives it; "" if not known.
+func (r Role) Node() string { return r.all().node }
+
+// Fact is what says so, for people; of RoleUnknown: why not, and what would settle it; "" without facts.
+func (r Role) Fact() string { return r.all().fact }
+
+// saying is the role with another fact.
+func (r Role) saying(fact string) Role {
+	w := r.all()
+	r.words = &roleWords{w.name, w.node, fact}
+	return r
 }
 
 // Node is a node of the cluster file.
@@ -140,6 +180,8 @@ type Facts struct {
 	exact    map[wire.Addr]Role
 	ranges   [2]rangeTable // IPv4, IPv6
 	fallback [2]Role       // the answer where nothing matches, by family
+	// What is one host's nowhere.
+	loopback, multicast, linkLocal Role
 
 	podFacts, nodeFacts bool
 	podPrefixes         []netip.Prefix
@@ -227,11 +269,11 @@ func (f *Facts) Role(a wire.Addr) Role {
 	}
 	switch {
 	case a.IsLoopback():
-		return Role{Fact: "a loopback address: every host has it"}
+		return f.loopback
 	case a.IsMulticast():
-		return Role{Fact: "a multicast or broadcast address: no one host's"}
+		return f.multicast
 	case a.IsLinkLocal():
-		return Role{Fact: "a link-local address: Pods, nodes and others have such (ip -o addr in the --links file would tell the node's)"}
+		return f.linkLocal
 	}
 	return f.fallback[fam]
 }

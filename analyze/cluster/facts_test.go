@@ -142,9 +142,9 @@ func TestRole(t *testing.T) {
 		t.Run(tt.rule, func(t *testing.T) {
 			r := mustNew(t, tt.in).Role(addr(tt.addr))
 			if got := roleWord(r); got != tt.want {
-				t.Errorf("%s is %q (%s), want %q", tt.addr, got, r.Fact, tt.want)
+				t.Errorf("%s is %q (%s), want %q", tt.addr, got, r.Fact(), tt.want)
 			}
-			if r.Kind != RoleUnknown && r.Fact == "" {
+			if r.Kind != RoleUnknown && r.Fact() == "" {
 				t.Errorf("%s is %s, and no fact says so", tt.addr, r.Kind)
 			}
 		})
@@ -181,11 +181,11 @@ func TestRoleNamesItsFact(t *testing.T) {
 		// Names keep their bytes in values, and are quoted in sentences.
 		{"172.16.1.9", `status.podIP of "x/\x1b[31mred\n"`},
 	} {
-		if got := f.Role(addr(tt.addr)).Fact; got != tt.want {
+		if got := f.Role(addr(tt.addr)).Fact(); got != tt.want {
 			t.Errorf("%s: fact %q, want %q", tt.addr, got, tt.want)
 		}
 	}
-	if got := f.Role(addr("172.16.1.9")).Name; got != "x/\x1b[31mred\n" {
+	if got := f.Role(addr("172.16.1.9")).Name(); got != "x/\x1b[31mred\n" {
 		t.Errorf("the name of a Pod with escapes is %q: not as the file gives it", got)
 	}
 	if got := f.HostNetworkPods(addr("10.10.0.5")); !slices.Equal(got, []string{"kube-system/proxy"}) {
@@ -230,7 +230,7 @@ func TestReusedPodAddress(t *testing.T) {
 		t.Run(tt.rule, func(t *testing.T) {
 			f := mustNew(t, Input{Cluster: kubeList(tt.pods...)})
 			r := f.Role(addr("172.16.1.7"))
-			if r.Name != tt.want || r.Reused != tt.reused || r.Kind != RolePod || !r.Exact {
+			if r.Name() != tt.want || r.Reused != tt.reused || r.Kind != RolePod || !r.Exact {
 				t.Errorf("got %s (reused %t), want pod %s (reused %t)", roleWord(r), r.Reused, tt.want, tt.reused)
 			}
 			at := f.PodsAt(addr("172.16.1.7"))
@@ -329,8 +329,8 @@ func TestWarningsAboutRangesAndAddresses(t *testing.T) {
 func TestPodsOutsideTheRangesLeaveNothingOther(t *testing.T) {
 	f := mustNew(t, Input{Cluster: kubeList(
 		node("n", "10.10.0.3", "10.4.0.0/24"), pod("d/a", "192.168.7.7", "n", "10.10.0.3", "Running"))})
-	if r := f.Role(addr("192.168.7.8")); r.Kind != RoleUnknown || !strings.Contains(r.Fact, "--pod-cidr") {
-		t.Errorf("the neighbour of a Pod outside the known ranges is %s (%s): it may be a Pod", r.Kind, r.Fact)
+	if r := f.Role(addr("192.168.7.8")); r.Kind != RoleUnknown || !strings.Contains(r.Fact(), "--pod-cidr") {
+		t.Errorf("the neighbour of a Pod outside the known ranges is %s (%s): it may be a Pod", r.Kind, r.Fact())
 	}
 }
 
@@ -500,7 +500,7 @@ func TestRangesMatchTheSlowTwin(t *testing.T) {
 				continue // other, unknown, or a customary address: TestRole
 			}
 			if got := f.Role(wire.AddrFrom(a)); got.Kind != want {
-				t.Fatalf("%s is %s (%s), want %s by %s", a, got.Kind, got.Fact, want, best)
+				t.Fatalf("%s is %s (%s), want %s by %s", a, got.Kind, got.Fact(), want, best)
 			}
 		}
 	}

@@ -13,14 +13,14 @@ import (
 func checkFacts(t *testing.T, f *Facts) {
 	t.Helper()
 	for a, r := range f.exact {
-		if !r.Exact || r.Kind == RoleUnknown || r.Kind == RoleOther || r.Fact == "" {
+		if !r.Exact || r.Kind == RoleUnknown || r.Kind == RoleOther || r.Fact() == "" {
 			t.Errorf("exact role of %s: %+v", a, r)
 		}
 		if r.Kind == RoleNode != slices.Contains(f.nodeAddrs, a) {
 			t.Errorf("%s is %s, and in NodeAddrs: %t", a, r.Kind, r.Kind != RoleNode)
 		}
 	}
-	texts := []string{f.Role(wire.AddrFrom4([4]byte{10, 4, 0, 1})).Fact}
+	texts := []string{f.Role(wire.AddrFrom4([4]byte{10, 4, 0, 1})).Fact()}
 	for _, w := range f.Warnings() {
 		texts = append(texts, w.Text)
 	}
@@ -28,13 +28,13 @@ func checkFacts(t *testing.T, f *Facts) {
 		texts = append(texts, l.PodSideFact)
 	}
 	for _, r := range f.exact {
-		texts = append(texts, r.Fact)
+		texts = append(texts, r.Fact())
 	}
 	for _, s := range texts {
 		checkText(t, s)
 	}
 	for _, p := range f.PodPrefixes() {
-		if r := f.Role(wire.AddrFrom(p.Addr().Next().Next())); p.Contains(p.Addr().Next().Next()) && r.Fact == "" {
+		if r := f.Role(wire.AddrFrom(p.Addr().Next().Next())); p.Contains(p.Addr().Next().Next()) && r.Fact() == "" {
 			t.Errorf("nothing is said of an address in %s", p)
 		}
 	}

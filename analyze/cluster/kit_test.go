@@ -108,11 +108,11 @@ func mustNew(t testing.TB, in Input) *Facts {
 // roleWord is a role as a table row writes it: "pod default/a on n1", "node n1, range", "pod x/y, reused".
 func roleWord(r Role) string {
 	s := r.Kind.String()
-	if r.Name != "" {
-		s += " " + r.Name
+	if r.Name() != "" {
+		s += " " + r.Name()
 	}
-	if r.Node != "" && r.Node != r.Name {
-		s += " on " + r.Node
+	if r.Node() != "" && r.Node() != r.Name() {
+		s += " on " + r.Node()
 	}
 	if !r.Exact && r.Kind != RoleUnknown && r.Kind != RoleOther {
 		s += ", range"

@@ -124,13 +124,13 @@ func TestAddressesOfLinks(t *testing.T) {
 	} {
 		f := mustNew(t, Input{Links: []byte(tt.text)})
 		if r := f.Role(addr(tt.node)); r.Kind != RoleNode || !r.Exact {
-			t.Errorf("%s: %s is %s (%s), want a node", tt.form, tt.node, roleWord(r), r.Fact)
+			t.Errorf("%s: %s is %s (%s), want a node", tt.form, tt.node, roleWord(r), r.Fact())
 		}
 	}
 	f := mustNew(t, Input{Links: []byte("2: eth0: <UP> mtu 1\\    alias x\\    inet 8.8.8.8/32 scope global\n    inet 8.8.4.4/32\n3: eth1: <UP> mtu 1\nnot a link\n    inet 8.8.4.5/32\n")})
 	for _, a := range []string{"8.8.8.8", "8.8.4.4", "8.8.4.5"} {
 		if r := f.Role(addr(a)); r.Kind != RoleUnknown {
-			t.Errorf("%s, which is in no address line, is %s (%s)", a, r.Kind, r.Fact)
+			t.Errorf("%s, which is in no address line, is %s (%s)", a, r.Kind, r.Fact())
 		}
 	}
 }

@@ -11,7 +11,12 @@ import (
 
 // facts resolves everything.
 func (b *builder) facts() *Facts {
-	f := &Facts{given: b.given, exact: make(map[wire.Addr]Role, len(b.claims)), pods: map[wire.Addr][]Pod{}, hostPods: map[wire.Addr][]string{}}
+	f := &Facts{
+		given: b.given, exact: make(map[wire.Addr]Role, len(b.claims)), pods: map[wire.Addr][]Pod{}, hostPods: map[wire.Addr][]string{},
+		loopback:  NewRole(RoleUnknown, "", "", "a loopback address: every host has it"),
+		multicast: NewRole(RoleUnknown, "", "", "a multicast or broadcast address: no one host's"),
+		linkLocal: NewRole(RoleUnknown, "", "", "a link-local address: Pods, nodes and others have such (ip -o addr in the --links file would tell the node's)"),
+	}
 	b.resolvePods(f)
 	b.resolveExact(f)
 	b.resolveRanges(f)
@@ -89,10 +94,8 @@ func (b *builder) resolveExact(f *Facts) {
 		slices.SortStableFunc(cs, func(x, y claim) int { return cmp.Compare(x.rank, y.rank) })
 		best := cs[0].role
 		for _, c := range cs[1:] {
-			if c.role.Kind == best.Kind && best.Name == "" && c.role.Name != "" {
-				fact := best.Fact
-				best = c.role // the same, with a name
-				best.Fact = fact + ", " + c.role.Fact
+			if c.role.Kind == best.Kind && best.Name() == "" && c.role.Name() != "" {
+				best = c.role.saying(best.Fact() + ", " + c.role.Fact()) // the same, with a name
 			}
 		}
 		best.HostNetwork = best.Kind == RoleNode && len(f.hostPods[w]) > 0
@@ -103,7 +106,7 @@ func (b *builder) resolveExact(f *Facts) {
 		}
 		for _, c := range cs[1:] {
 			if (best.Kind == RoleNode && c.rank == rankPod) || (best.Kind == RolePod && c.rank == rankLink) {
-				conflicts = append(conflicts, w.String()+": "+best.Fact+" against "+c.role.Fact)
+				conflicts = append(conflicts, w.String()+": "+best.Fact()+" against "+c.role.Fact())
 				conflictAddrs = append(conflictAddrs, w)
 				break
 			}
@@ -138,10 +141,11 @@ func (b *builder) resolveRanges(f *Facts) {
 
 // rangeOf decides what a range says of which one or more statements were made.
 func rangeOf(p netip.Prefix, claims []rangeClaim) rangeRole {
-	r := rangeRole{net: wire.AddrFrom(p.Addr()), role: Role{Kind: claims[0].kind, Fact: claims[0].name, Exact: p.IsSingleIP()}}
+	r := rangeRole{net: wire.AddrFrom(p.Addr())}
+	fact := claims[0].name
 	for _, c := range claims[1:] {
 		if c.kind != claims[0].kind {
-			r.role = Role{Fact: claims[0].name + " and " + c.name + " are the same range: it tells Pods, nodes and Services not apart (--node-ip or --cluster would)"}
+			r.role = NewRole(RoleUnknown, "", "", fact+" and "+c.name+" are the same range: it tells Pods, nodes and Services not apart (--node-ip or --cluster would)")
 			return r
 		}
 	}
@@ -149,24 +153,27 @@ func rangeOf(p netip.Prefix, claims []rangeClaim) rangeRole {
 	for _, c := range claims {
 		if c.node != "" && !slices.Contains(nodes, c.node) && len(nodes) < 2 {
 			nodes = append(nodes, c.node)
-			r.role.Fact = c.name
+			fact = c.name
 		}
 	}
+	node := ""
 	switch len(nodes) {
 	case 1:
-		r.role.Node = nodes[0]
+		node = nodes[0]
 	case 2:
-		r.role.Fact = claims[0].name + " and others"
+		fact = claims[0].name + " and others"
 	}
-	if r.role.Kind == RoleNode && !r.role.Exact {
-		r.role.Fact = "in the node range: " + r.role.Fact
+	if claims[0].kind == RoleNode && !p.IsSingleIP() {
+		fact = "in the node range: " + fact
 	}
+	r.role = NewRole(claims[0].kind, "", node, fact)
+	r.role.Exact = p.IsSingleIP()
 	hostBits := p.Addr().BitLen() - p.Bits()
 	if r.role.Kind == RolePod && hostBits >= 2 {
 		r.hasCustom = true
 		r.first = next(r.net)
-		r.custom = Role{Node: r.role.Node, Fact: "the first address of " + r.role.Fact +
-			", by custom the node's own bridge or tunnel: a range does not tell (--node-ip, or ip -o addr in the --links file, would)"}
+		r.custom = NewRole(RoleUnknown, "", node, "the first address of "+fact+
+			", by custom the node's own bridge or tunnel: a range does not tell (--node-ip, or ip -o addr in the --links file, would)")
 	}
 	return r
 }
@@ -260,13 +267,13 @@ func (b *builder) resolveFallback(f *Facts) {
 	for fam, word := range [2]string{"IPv4", "IPv6"} {
 		switch {
 		case !podRange[fam] && !listed:
-			f.fallback[fam] = Role{Fact: "no " + word + " Pod range is known, so this may be a Pod that no fact names (--pod-cidr would tell)"}
+			f.fallback[fam] = NewRole(RoleUnknown, "", "", "no "+word+" Pod range is known, so this may be a Pod that no fact names (--pod-cidr would tell)")
 		case !nodeFact[fam] && !listed:
-			f.fallback[fam] = Role{Fact: "no " + word + " address of a node is known, so this may be one (--node-ip, --node-cidr or --cluster would tell)"}
+			f.fallback[fam] = NewRole(RoleUnknown, "", "", "no "+word+" address of a node is known, so this may be one (--node-ip, --node-cidr or --cluster would tell)")
 		case outside[fam]:
-			f.fallback[fam] = Role{Fact: "Pods run outside the known Pod ranges, so this may be one that no fact names (--pod-cidr would tell)"}
+			f.fallback[fam] = NewRole(RoleUnknown, "", "", "Pods run outside the known Pod ranges, so this may be one that no fact names (--pod-cidr would tell)")
 		default:
-			f.fallback[fam] = Role{Kind: RoleOther, Fact: "in no known range, and no known address"}
+			f.fallback[fam] = NewRole(RoleOther, "", "", "in no known range, and no known address")
 		}
 	}
 }

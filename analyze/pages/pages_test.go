@@ -17,10 +17,10 @@ func TestMake(t *testing.T) {
 			if list[i] != (record{}) {
 				t.Fatalf("record %d of %d is not empty", i, n)
 			}
-			list[i].b[36] = byte(i)
+			list[i].p, list[i].b[36] = &n, byte(i)
 		}
 		for i := range list {
-			if list[i].b[36] != byte(i) {
+			if list[i].p != &n || list[i].b[36] != byte(i) {
 				t.Fatalf("record %d of %d is lost", i, n)
 			}
 		}

@@ -31,12 +31,14 @@ type analysis struct {
 	unjoined         map[unjoinedKey][]*legState // see leftUnjoined
 	unjoinedOnce     sync.Once
 
-	vlanPairs map[uint32]uint32       // see missingVLAN
-	byServer  map[serverKey][]arrival // see lookalike
-	longest   int64                   // of byServer, from first to last packet
+	vlanPairs     map[uint32]uint32 // see missingVLAN
+	vlanPairsOnce sync.Once
+	byServer      map[serverKey][]arrival // see lookalike
+	longest       int64                   // of byServer, from first to last packet
+	byServerOnce  sync.Once
 
 	chains   []chain
-	views    []*view   // one per chain, as far as they are kept; nil where none is: see view
+	views    []view    // one per chain, or nil where none is kept: see view
 	spare    sync.Pool // of *viewSpace
 	requests []Request // one per chain
 
@@ -101,12 +103,17 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 // and kept only where the two sides of a pair are searched again and again.
 func (a *analysis) view(i int) *view {
 	if a.views != nil {
-		return a.views[i]
+		return &a.views[i]
 	}
+	out := new(view)
+	a.viewTo(out, i)
+	return out
+}
+
+func (a *analysis) viewTo(out *view, i int) {
 	space := a.spare.Get().(*viewSpace)
-	v := a.made(space, &a.chains[i]).clone()
+	a.made(space, &a.chains[i]).cloneTo(out, &space.kept)
 	a.spare.Put(space)
-	return v
 }
 
 // keepViews makes all views and keeps them, or forgets them.
@@ -115,8 +122,8 @@ func (a *analysis) keepViews(keep bool) {
 	case !keep:
 		a.views = nil
 	case a.views == nil:
-		views := make([]*view, len(a.chains))
-		inPieces(len(views), func(i int) { views[i] = a.view(i) })
+		views := pages.Make[view](len(a.chains))
+		inPieces(len(views), func(i int) { a.viewTo(&views[i], i) })
 		a.views = views
 	}
 }
@@ -124,7 +131,7 @@ func (a *analysis) keepViews(keep bool) {
 // viewIn is view for who looks at one at a time.
 func (a *analysis) viewIn(space *viewSpace, i int) *view {
 	if a.views != nil {
-		return a.views[i]
+		return &a.views[i]
 	}
 	return a.made(space, &a.chains[i])
 }

@@ -37,10 +37,10 @@ type pairing struct {
 	// otherSource: one arrived with another.
 	sameSource, otherSource bool
 	joined                  int
-	odds                    uint8 // see atOdds: 0 not worked out, 1 no, 2 yes
-	numbersKept             bool  // openings were joined by their sequence numbers: nothing on the way rewrites them
-	same                    bool  // the two are the same capture
-	swapped                 bool  // the far capture shows packets earlier on their way than the near one
+	atOdds                  bool // see checkOdds
+	numbersKept             bool // openings were joined by their sequence numbers: nothing on the way rewrites them
+	same                    bool // the two are the same capture
+	swapped                 bool // the far capture shows packets earlier on their way than the near one
 }
 
 // partner is a far chain that a near request was joined with.
@@ -111,9 +111,12 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 		}
 	}
 	for i, n := range near {
-		for k := range n.eachView {
-			n.place(&n.requests[k], n.view(k), partners[i][k], contested[[2]int{i, k}], all[i], claimed, far, opt)
+		for _, p := range all[i] {
+			p.checkOdds()
 		}
+		inPieces(len(n.chains), func(k int) {
+			n.place(&n.requests[k], n.view(k), partners[i][k], contested[[2]int{i, k}], all[i], claimed, far, opt)
+		})
 	}
 	describePairs(res, all, opt)
 	for j, f := range far {

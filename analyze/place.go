@@ -37,8 +37,12 @@ func (a *analysis) place(r *Request, v *view, partners []partner, contested bool
 		r.Source, r.Basis, r.StoppedAt, r.Reasons = SourceUnknown, BasisNone, StopUnknown, nil
 		r.unknown("source", "egress-not-joined", text, "")
 	}
-	for _, m := range partners {
-		a.attach(r, v, m)
+	if len(partners) > 0 {
+		space := a.spare.Get().(*viewSpace)
+		for _, m := range partners {
+			a.attach(r, v, m, &space.kept)
+		}
+		a.spare.Put(space)
 	}
 	if r.Way == Inbound || r.Way == WayLocal || r.Source == SourceLocal || r.Source == NotSent || r.StoppedAt == StopNodeOut || r.StoppedAt == StopNodeIn {
 		return
@@ -51,7 +55,7 @@ func (a *analysis) place(r *Request, v *view, partners []partner, contested bool
 }
 
 // attach adds what the far side saw to the request.
-func (a *analysis) attach(r *Request, v *view, m partner) {
+func (a *analysis) attach(r *Request, v *view, m partner, kept *keeping) {
 	f := m.p.far
 	o := &f.requests[m.chain]
 	fv := f.view(m.chain)
@@ -63,18 +67,19 @@ func (a *analysis) attach(r *Request, v *view, m partner) {
 	src := Endpoint{Addr: arrived.Src, Port: arrived.SrcPortOrEchoID, HasPort: arrived.Proto.HasPorts(), Role: role(arrived.Src)}
 	dst := Endpoint{Addr: arrived.Dst, Port: arrived.DstPortOrEchoID, HasPort: arrived.Proto.HasPorts(), Role: role(arrived.Dst)}
 	if r.Far == nil {
-		r.Far, r.FarServer = &src, &dst
+		r.Far, r.FarServer = kept.end(src), kept.end(dst)
 	}
-	for _, l := range o.Legs {
-		l.Kind = LegFar
-		r.Legs = append(r.Legs, l)
+	near := len(r.Legs)
+	r.Legs = keepBoth(&kept.legs, r.Legs, o.Legs)
+	for i := range o.Legs {
+		r.Legs[near+i].Kind = LegFar
 	}
-	r.alsoAt = append(r.alsoAt, passage{f, int32(m.chain)})
+	r.alsoAt = keepBoth(&kept.also, r.alsoAt, []passage{{f, int32(m.chain)}})
 	from := "egress"
 	if v.egress == nil {
 		from = "pod"
 	}
-	r.Joins = append(r.Joins, Join{From: from, To: "far", Basis: m.basis, Confidence: m.confidence})
+	r.Joins = keepBoth(&kept.joins, r.Joins, []Join{{From: from, To: "far", Basis: m.basis, Confidence: m.confidence}})
 	if m.rewritten {
 		r.signs |= signRewritten
 	}
@@ -272,16 +277,7 @@ func (a *analysis) legInterface(l *legState) int {
 // missingVLAN tells of a request seen on one VLAN whether others that were seen on it were seen on a second one, too: the
 // two sides of a firewall, at a mirror port. Both are 0 if not.
 func (a *analysis) missingVLAN(v *view) (seen, missing uint32) {
-	if a.vlanPairs == nil {
-		a.vlanPairs = make(map[uint32]uint32)
-		for _, o := range a.eachView {
-			vlans := o.vlans()
-			if len(vlans) == 2 {
-				a.vlanPairs[vlans[0]] = vlans[1]
-				a.vlanPairs[vlans[1]] = vlans[0]
-			}
-		}
-	}
+	a.vlanPairsOnce.Do(a.gatherVLANPairs)
 	vlans := v.vlans()
 	if len(vlans) != 1 || a.sum.damaged || a.sum.Excerpt != "" || a.sum.HasDropped && a.sum.Dropped > 0 {
 		return 0, 0
@@ -290,6 +286,17 @@ func (a *analysis) missingVLAN(v *view) (seen, missing uint32) {
 		return vlans[0], other
 	}
 	return 0, 0
+}
+
+func (a *analysis) gatherVLANPairs() {
+	a.vlanPairs = make(map[uint32]uint32)
+	for _, o := range a.eachView {
+		vlans := o.vlans()
+		if len(vlans) == 2 {
+			a.vlanPairs[vlans[0]] = vlans[1]
+			a.vlanPairs[vlans[1]] = vlans[0]
+		}
+	}
 }
 
 // vlans returns the VLANs on which packets from the client were seen, in order of time.
@@ -395,7 +402,7 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 		}
 	case len(p.clock.stretches) > 0 && p.joined > 0:
 		return gapClock, "", "--far-clock-offset DUR±ERR: the packets that both captures hold bound it on one side only"
-	case p.atOdds():
+	case p.atOdds:
 		return gapClock, "", "--far-clock-offset DUR±ERR or --far-window FROM/TO: both hold answered requests to the same servers, and none in common"
 	case a.sum.NoDate || f.sum.NoDate:
 		return gapClock, "", "--date and --tz for a text whose times have no date, --far-clock-offset DUR±ERR, or the capture file itself"
@@ -432,11 +439,10 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	return covered, how, ""
 }
 
-// atOdds tells whether two captures that share nothing both hold answered requests to one server: then they are of two
+// checkOdds tells whether two captures that share nothing both hold answered requests to one server: then they are of two
 // times, whatever their clocks say.
-func (p *pairing) atOdds() bool {
-	if p.odds == 0 {
-		p.odds = 1
+func (p *pairing) checkOdds() {
+	if p.joined == 0 {
 		servers := make(map[wire.Addr]bool)
 		for k := range p.far.requests {
 			if o := p.far.requests[k].Outcome; o == HandshakeCompleted || o == Answered {
@@ -445,12 +451,11 @@ func (p *pairing) atOdds() bool {
 		}
 		for k := range p.near.requests {
 			if o := p.near.requests[k].Outcome; (o == HandshakeCompleted || o == Answered) && servers[p.near.view(k).leaving().Dst] {
-				p.odds = 2
+				p.atOdds = true
 				break
 			}
 		}
 	}
-	return p.joined == 0 && p.odds == 2
 }
 
 // covers tells whether at least one of the client's packets at this leg lies in a window of near time.
@@ -467,24 +472,26 @@ func covers(l *legState, from, to int64) bool {
 	return l.client.first >= from && l.client.first <= to
 }
 
+func (a *analysis) gatherByServer() {
+	a.byServer = make(map[serverKey][]arrival)
+	for c, o := range a.eachView {
+		k, y := serverOf(o.leaving()), o.exit()
+		at := arrival{chain: c, first: y.client.first, last: y.client.last}
+		if y.client.packets == 0 { // answers alone: the request they answer was here
+			at.first, at.last = y.server.first, y.server.last
+		}
+		a.byServer[k] = append(a.byServer[k], at)
+		a.longest = max(a.longest, at.last-at.first)
+	}
+	for _, l := range a.byServer {
+		slices.SortFunc(l, func(x, y arrival) int { return cmp.Compare(x.first, y.first) })
+	}
+}
+
 // lookalike finds a far chain towards the same server, at the same time, that nothing was joined with.
 func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, upper int64, answered bool) gap {
 	f := p.far
-	if f.byServer == nil {
-		f.byServer = make(map[serverKey][]arrival)
-		for c, o := range f.eachView {
-			k, y := serverOf(o.leaving()), o.exit()
-			at := arrival{chain: c, first: y.client.first, last: y.client.last}
-			if y.client.packets == 0 { // answers alone: the request they answer was here
-				at.first, at.last = y.server.first, y.server.last
-			}
-			f.byServer[k] = append(f.byServer[k], at)
-			f.longest = max(f.longest, at.last-at.first)
-		}
-		for _, l := range f.byServer {
-			slices.SortFunc(l, func(x, y arrival) int { return cmp.Compare(x.first, y.first) })
-		}
-	}
+	f.byServerOnce.Do(f.gatherByServer)
 	t := v.leaving()
 	l := v.exit()
 	const slack = 1_000_000_000

@@ -110,35 +110,60 @@ type keeping struct {
 	joins   []Join
 	reasons []Reason
 	unknown []Unknown
+	also    []passage
+	sides   []legState // of kept views
+	flows   []ref
 
 	// texts holds a string of each hash, so that those that many requests have are held once.
-	texts [1 << 10]string
-	seed  maphash.Seed
+	texts []string
+	seed  maphash.Seed // valid iff texts is not nil
+}
+
+// keptTexts is a number of places for texts: verdicts of one capture have a few hundred texts, or one for each of their addresses.
+const keptTexts = 1 << 10
+
+func (k *keeping) prepare() {
+	if k.texts == nil {
+		k.texts, k.seed = make([]string, keptTexts), maphash.MakeSeed()
+	}
 }
 
 // keep copies a list into room, nil if it is empty. What is appended to the copy does not run into what lies behind it.
-func keep[T any](room *[]T, list []T) []T {
-	if len(list) == 0 {
+func keep[T any](room *[]T, list []T) []T { return keepBoth(room, list, nil) }
+
+// keepBoth copies a list and what comes behind it into room.
+func keepBoth[T any](room *[]T, list, more []T) []T {
+	n := len(list) + len(more)
+	if n == 0 {
 		return nil
 	}
-	if len(*room) < len(list) {
-		*room = make([]T, max(1<<chunkBits, len(list)))
+	if len(*room) < n {
+		*room = make([]T, max(1<<chunkBits, n))
 	}
-	out := (*room)[:len(list):len(list)]
-	*room = (*room)[len(list):]
-	copy(out, list)
+	out := (*room)[:n:n]
+	*room = (*room)[n:]
+	copy(out[copy(out, list):], more)
+	return out
+}
+
+// keepOne copies a record into room.
+func keepOne[T any](room *[]T, record *T) *T {
+	if len(*room) == 0 {
+		*room = make([]T, 1<<chunkBits)
+	}
+	out := &(*room)[0]
+	*room = (*room)[1:]
+	*out = *record
 	return out
 }
 
 // end keeps an endpoint.
-func (k *keeping) end(e Endpoint) *Endpoint { return &keep(&k.ends, []Endpoint{e})[0] }
+func (k *keeping) end(e Endpoint) *Endpoint { return keepOne(&k.ends, &e) }
 
 // text is string(s), one for many that are equal.
 func (k *keeping) text(s []byte) string {
-	if k.seed == (maphash.Seed{}) {
-		k.seed = maphash.MakeSeed()
-	}
-	at := &k.texts[maphash.Bytes(k.seed, s)%uint64(len(k.texts))]
+	k.prepare()
+	at := &k.texts[maphash.Bytes(k.seed, s)%keptTexts]
 	if *at != string(s) {
 		*at = string(s)
 	}
@@ -147,10 +172,8 @@ func (k *keeping) text(s []byte) string {
 
 // same is s, or a string that equals it and is held already.
 func (k *keeping) same(s string) string {
-	if k.seed == (maphash.Seed{}) {
-		k.seed = maphash.MakeSeed()
-	}
-	at := &k.texts[maphash.String(k.seed, s)%uint64(len(k.texts))]
+	k.prepare()
+	at := &k.texts[maphash.String(k.seed, s)%keptTexts]
 	if *at != s {
 		*at = s
 	}

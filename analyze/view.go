@@ -448,16 +448,15 @@ func (v *view) arrange() {
 	}
 }
 
-// clone is a view with room of its own, without the events: those of kept views are seldom asked for, see whole.
-func (v *view) clone() *view {
-	out := *v
+// cloneTo makes out a view with room of its own, without the events: those of kept views are seldom asked for, see whole.
+func (v *view) cloneTo(out *view, kept *keeping) {
+	*out = *v
 	for _, l := range [...]**legState{&out.pod, &out.egress, &out.plain} {
 		if *l != nil {
-			own := **l
-			own.flows, own.events = slices.Clone(own.flows), nil
-			*l = &own
+			own := keepOne(&kept.sides, *l)
+			own.flows, own.events = keep(&kept.flows, own.flows), nil
+			*l = own
 		}
 	}
 	out.arrange()
-	return &out
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -786,8 +787,13 @@ func TestSimulatedPair(t *testing.T) {
 		t.Run(w.sentence, func(t *testing.T) {
 			s := w.through(uint64(i), each)
 			facts := factsOf(t, "pod 10.4.0.0/14", "node "+node, "pod 2001:db8:4::/48", "node 2001:db8:1::10")
-			sum := s.check(t, runOf(t, facts, Options{}, s.inputs(t)...))
+			res := runOf(t, facts, Options{}, s.inputs(t)...)
+			sum := s.check(t, res)
 			t.Log(sum)
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + i%2*3)) // one processor, or more than there may be
+			if at, one, other := differ(res, runOf(t, facts, Options{Batch: 1 + i}, s.inputs(t)...)); at >= 0 {
+				t.Errorf("another number of processors and batches of %d change request %d from\n%s\nto\n%s", 1+i, at, one, other)
+			}
 			all.add(&sum)
 		})
 	}
@@ -795,6 +801,30 @@ func TestSimulatedPair(t *testing.T) {
 	if all.requests < 100_000 && !testing.Short() && !underRace() {
 		t.Errorf("%d requests were simulated, want 100,000", all.requests)
 	}
+}
+
+// differ finds the first request of which two results say different things, -1 if there is none.
+func differ(one, other *Result) (at int, a, b string) {
+	said := func(res *Result, i int) string {
+		if i >= len(res.Requests) {
+			return "none"
+		}
+		r := &res.Requests[i]
+		end := func(e *Endpoint) string {
+			if e == nil {
+				return "-"
+			}
+			return fmt.Sprint(e.Addr, e.Port, e.Role.Kind, e.Role.Fact())
+		}
+		return fmt.Sprint(r.Tuple, " ", verdictOf(r), r.Opening, end(r.Backend), end(r.Egress), end(r.Far), end(r.FarServer), r.ConnState, r.History, r.Completed,
+			r.Unanswered, r.Unknown, r.Reasons, r.First, r.Last, r.Handshake, r.RequestsSent, r.RepliesSeen, r.Retransmissions, r.Joins, r.Cited(), r.Legs, r.Findings)
+	}
+	for i := range max(len(one.Requests), len(other.Requests)) {
+		if a, b = said(one, i), said(other, i); a != b {
+			return i, a, b
+		}
+	}
+	return -1, "", ""
 }
 
 // tally is what a run of a world came to.

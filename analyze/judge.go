@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -214,6 +216,7 @@ func (a *analysis) judge(r *Request, v *view, n int32, space *viewSpace) {
 		Client: a.endpoint(key.end[first.client], key.port[first.client], key.proto),
 		Server: a.endpoint(key.end[1-first.client], key.port[1-first.client], key.proto),
 		Joins:  c.joins,
+		kept:   kept, Reasons: kept.because[:0],
 	}
 	if len(c.convs) == 1 && v.pod != nil && v.egress != nil {
 		r.Joins = keep(&kept.joins, []Join{{From: "pod", To: "egress", Basis: a.sameTuple, Confidence: Exact}})
@@ -261,10 +264,10 @@ func (a *analysis) judge(r *Request, v *view, n int32, space *viewSpace) {
 	if e := r.Unknown; len(e) > 1 {
 		slices.SortStableFunc(e, func(x, y Unknown) int { return fieldRank(x.Field) - fieldRank(y.Field) })
 	}
-	for i := range r.Reasons {
-		r.Reasons[i] = Reason(kept.same(string(r.Reasons[i])))
+	if cap(r.Reasons) > cap(kept.because) {
+		kept.because = r.Reasons
 	}
-	r.Reasons = keep(&kept.reasons, r.Reasons)
+	r.Reasons, r.kept = keep(&kept.reasons, r.Reasons), nil
 	for i := range r.Unknown {
 		u := &r.Unknown[i]
 		u.Text, u.Settle = kept.same(u.Text), kept.same(u.Settle)
@@ -321,7 +324,54 @@ func (r *Request) unknown(field string, reason gap, text, settle string) {
 }
 
 func (r *Request) because(format string, args ...any) {
-	r.Reasons = append(r.Reasons, Reason(fmt.Sprintf(format, args...)))
+	if r.kept == nil {
+		r.Reasons = append(r.Reasons, Reason(sentence(nil, format, args...)))
+		return
+	}
+	r.kept.word = sentence(r.kept.word[:0], format, args...)
+	r.Reasons = append(r.Reasons, Reason(r.kept.text(r.kept.word)))
+}
+
+// sentence appends what fmt.Sprintf returns. Most requests have one, of strings, addresses and small numbers, and Sprintf took a fifth of
+// the time of analyze (2026-11-30, 400,000 connections).
+func sentence(b []byte, format string, args ...any) []byte {
+	begin, rest, given := len(b), format, args
+	for {
+		at := strings.IndexByte(rest, '%')
+		if at < 0 || at+1 == len(rest) || len(given) == 0 {
+			break
+		}
+		b = append(b, rest[:at]...)
+		verb := rest[at+1]
+		switch v := given[0].(type) {
+		case string:
+			if verb != 's' {
+				return fmt.Appendf(b[:begin], format, args...)
+			}
+			b = append(b, v...)
+		case wire.Addr:
+			if verb != 's' {
+				return fmt.Appendf(b[:begin], format, args...)
+			}
+			if name := v.Name(); name != "" {
+				b = append(b, name...)
+			} else {
+				b = v.Netip().AppendTo(b)
+			}
+		case uint8:
+			if verb != 'd' {
+				return fmt.Appendf(b[:begin], format, args...)
+			}
+			b = strconv.AppendUint(b, uint64(v), 10)
+		default:
+			return fmt.Appendf(b[:begin], format, args...)
+		}
+		rest, given = rest[at+2:], given[1:]
+	}
+	if len(given) > 0 || strings.Contains(rest, "%") {
+		return fmt.Appendf(b[:begin], format, args...)
+	}
+	return append(b, rest...)
 }
 
 // counts fills in what was counted.
@@ -353,11 +403,11 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 	switch {
 	case proto == wire.ProtoTCP:
 		r.ConnState = connState(l.state[0], l.state[1], l.client.bytes+l.server.bytes)
-		space.word = l.history(space.word[:0])
-		r.History = space.kept.text(space.word)
+		space.kept.word = l.history(space.kept.word[:0])
+		r.History = space.kept.text(space.kept.word)
 	case proto == wire.ProtoUDP:
-		space.word = l.history(space.word[:0])
-		r.History = space.kept.text(space.word)
+		space.kept.word = l.history(space.kept.word[:0])
+		r.History = space.kept.text(space.kept.word)
 		switch {
 		case l.client.packets > 0 && l.server.packets > 0:
 			r.ConnState = "SF"

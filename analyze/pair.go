@@ -115,7 +115,11 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 			p.checkOdds()
 		}
 		inPieces(len(n.chains), func(k int) {
-			n.place(&n.requests[k], n.view(k), partners[i][k], contested[[2]int{i, k}], all[i], claimed, far, opt)
+			r, space := &n.requests[k], n.spare.Get().(*viewSpace)
+			r.kept = &space.kept
+			n.place(r, n.view(k), partners[i][k], contested[[2]int{i, k}], all[i], claimed, far, opt)
+			r.kept = nil
+			n.spare.Put(space)
 		})
 	}
 	describePairs(res, all, opt)

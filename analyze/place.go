@@ -37,12 +37,8 @@ func (a *analysis) place(r *Request, v *view, partners []partner, contested bool
 		r.Source, r.Basis, r.StoppedAt, r.Reasons = SourceUnknown, BasisNone, StopUnknown, nil
 		r.unknown("source", "egress-not-joined", text, "")
 	}
-	if len(partners) > 0 {
-		space := a.spare.Get().(*viewSpace)
-		for _, m := range partners {
-			a.attach(r, v, m, &space.kept)
-		}
-		a.spare.Put(space)
+	for _, m := range partners {
+		a.attach(r, v, m)
 	}
 	if r.Way == Inbound || r.Way == WayLocal || r.Source == SourceLocal || r.Source == NotSent || r.StoppedAt == StopNodeOut || r.StoppedAt == StopNodeIn {
 		return
@@ -55,7 +51,7 @@ func (a *analysis) place(r *Request, v *view, partners []partner, contested bool
 }
 
 // attach adds what the far side saw to the request.
-func (a *analysis) attach(r *Request, v *view, m partner, kept *keeping) {
+func (a *analysis) attach(r *Request, v *view, m partner) {
 	f := m.p.far
 	o := &f.requests[m.chain]
 	fv := f.view(m.chain)
@@ -67,19 +63,19 @@ func (a *analysis) attach(r *Request, v *view, m partner, kept *keeping) {
 	src := Endpoint{Addr: arrived.Src, Port: arrived.SrcPortOrEchoID, HasPort: arrived.Proto.HasPorts(), Role: role(arrived.Src)}
 	dst := Endpoint{Addr: arrived.Dst, Port: arrived.DstPortOrEchoID, HasPort: arrived.Proto.HasPorts(), Role: role(arrived.Dst)}
 	if r.Far == nil {
-		r.Far, r.FarServer = kept.end(src), kept.end(dst)
+		r.Far, r.FarServer = r.kept.end(src), r.kept.end(dst)
 	}
 	near := len(r.Legs)
-	r.Legs = keepBoth(&kept.legs, r.Legs, o.Legs)
+	r.Legs = keepBoth(&r.kept.legs, r.Legs, o.Legs)
 	for i := range o.Legs {
 		r.Legs[near+i].Kind = LegFar
 	}
-	r.alsoAt = keepBoth(&kept.also, r.alsoAt, []passage{{f, int32(m.chain)}})
+	r.alsoAt = keepBoth(&r.kept.also, r.alsoAt, []passage{{f, int32(m.chain)}})
 	from := "egress"
 	if v.egress == nil {
 		from = "pod"
 	}
-	r.Joins = keepBoth(&kept.joins, r.Joins, []Join{{From: from, To: "far", Basis: m.basis, Confidence: m.confidence}})
+	r.Joins = keepBoth(&r.kept.joins, r.Joins, []Join{{From: from, To: "far", Basis: m.basis, Confidence: m.confidence}})
 	if m.rewritten {
 		r.signs |= signRewritten
 	}

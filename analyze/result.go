@@ -109,6 +109,7 @@ type Request struct {
 
 	seenAt     passage          // what it was made of; empty of a restored one
 	alsoAt     []passage        // and what was joined with it
+	kept       *keeping         // while it is judged: where what it refers to is kept
 	signs      sign             // what findings look for and no field tells
 	mtu        uint32           // next-hop MTU of signMTU, 0 if the message had none
 	replyFrom  wire.Addr        // of signReplyOther

@@ -114,6 +114,10 @@ type keeping struct {
 	sides   []legState // of kept views
 	flows   []ref
 
+	// Room for what is being made.
+	word    []byte
+	because []Reason
+
 	// texts holds a string of each hash, so that those that many requests have are held once.
 	texts []string
 	seed  maphash.Seed // valid iff texts is not nil

@@ -46,7 +46,6 @@ type viewSpace struct {
 	// Room to judge it in, and to keep what comes of it.
 	passed []Leg
 	points []Point
-	word   []byte
 	kept   keeping
 }
 

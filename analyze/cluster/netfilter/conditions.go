@@ -112,8 +112,8 @@ func portWithin(port int, in []ports) tri {
 	return triOf(slices.ContainsFunc(in, func(r ports) bool { return port >= int(r.from) && port <= int(r.to) }))
 }
 
-// onInterface asks for the name of an interface; a trailing + or * stands for any end.
-func onInterface(text string, out bool, name string) condition {
+// onInterface asks for the name of an interface, or for the beginning of it.
+func onInterface(text string, out bool, name string, begin bool) condition {
 	return condition{text: text, test: func(w *walk) (tri, string) {
 		is, flag := w.p.In, "the interface that the Pod's packets come in by"
 		if out {
@@ -122,18 +122,20 @@ func onInterface(text string, out bool, name string) condition {
 		if out && w.hook == Prerouting || !out && w.hook == Postrouting {
 			is = "" // not known there, and kernels differ in what they compare then
 		}
-		begin, any := strings.CutSuffix(strings.ReplaceAll(name, "*", "+"), "+")
 		switch {
-		case any && begin == "":
+		case begin && name == "":
 			return yes, ""
 		case is == "":
 			return maybe, flag
-		case any:
-			return triOf(strings.HasPrefix(is, begin)), ""
+		case begin:
+			return triOf(strings.HasPrefix(is, name)), ""
 		}
 		return triOf(is == name), ""
 	}}
 }
+
+// withPlus parts an interface's name as iptables has it: a trailing + stands for any end.
+func withPlus(name string) (string, bool) { return strings.CutSuffix(name, "+") }
 
 // onMark asks for bits of the packet mark.
 func onMark(text string, value, mask uint32) condition {

@@ -17,6 +17,7 @@ type set struct {
 	expects int    // entries that the input says it has; -1 does not say
 	cut     string // why entries may be missing
 	members bool   // of list:set: entries are names of sets
+	alters  bool   // an option changes what its entries mean: what is not found may be in it all the same
 }
 
 // entry is one element of a set, one field for each of its dimensions.
@@ -35,6 +36,7 @@ type field struct {
 	ports   []ports
 	name    string // interface, or set
 	isRange bool
+	begin   bool // the interface's name is the beginning of one
 }
 
 func newSet(name, kind string) *set {
@@ -51,15 +53,35 @@ func newSet(name, kind string) *set {
 	return s
 }
 
+// options reads what a set was created with: "family inet hashsize 1024 maxelem 65536 netmask 24".
+func (s *set) options(words []string) {
+	for i := 0; i < len(words); i++ {
+		switch words[i] {
+		case "family", "hashsize", "maxelem", "timeout", "range", "size", "bucketsize", "initval":
+			i++
+		case "counters", "comment", "skbinfo", "forceadd":
+		default:
+			s.alters = true
+		}
+	}
+}
+
 // add reads an entry as ipset prints it: "10.0.0.0/8", "172.30.77.0,tcp:80 timeout 30", "10.1.0.0/16 nomatch".
-func (s *set) add(line string) {
-	words := strings.Fields(line)
+func (s *set) add(words []string) {
 	if len(words) == 0 {
 		return
 	}
 	e := entry{}
-	for _, w := range words[1:] {
-		e.except = e.except || w == "nomatch"
+	begin := false
+	for i := 1; i < len(words); i++ {
+		switch words[i] {
+		case "comment":
+			i++
+		case "nomatch":
+			e.except = true
+		case "wildcard":
+			begin = true
+		}
 	}
 	if s.members {
 		e.fields = []field{{name: words[0]}}
@@ -73,6 +95,7 @@ func (s *set) add(line string) {
 			break
 		}
 		f, ok := fieldOf(s.kind[i], p)
+		f.begin = begin && s.kind[i] == "iface"
 		e.odd = e.odd || !ok
 		e.fields = append(e.fields, f)
 	}
@@ -91,8 +114,8 @@ func fieldOf(kind, s string) (f field, ok bool) {
 		return field{ranges: []netip.Prefix{p}}, ok
 	case "port":
 		proto, port, has := strings.Cut(s, ":")
-		if !has {
-			proto, port = "tcp", s
+		if !has { // bitmap:port is of numbers alone
+			proto, port = "all", s
 		}
 		p, _, ok := protocol(proto)
 		r, ok2 := portRange(strings.ReplaceAll(port, "-", ":"), p)
@@ -105,6 +128,14 @@ func fieldOf(kind, s string) (f field, ok bool) {
 
 // has tells whether a packet is in the set. directions has "src" or "dst" for each dimension.
 func (s *set) has(w *walk, directions []string) (tri, string) {
+	if s.alters || w.rs.changing[s.name] {
+		t, _ := s.hasAsListed(w, directions)
+		return max(t, maybe), "a capture: what is in set " + s.name + " does not show in its entries alone"
+	}
+	return s.hasAsListed(w, directions)
+}
+
+func (s *set) hasAsListed(w *walk, directions []string) (tri, string) {
 	settle := "ipset save of the whole set " + s.name
 	if s.members {
 		t, why := no, settle
@@ -210,7 +241,7 @@ func (e *entry) meets(p *Packet, kind, directions []string) tri {
 			switch {
 			case p.Proto == wire.ProtoNone:
 				is = maybe
-			case p.Proto != f.proto:
+			case f.proto != wire.ProtoNone && p.Proto != f.proto, f.proto == wire.ProtoNone && !p.Proto.HasPorts():
 				is = no
 			default:
 				is = portWithin(port, f.ports)
@@ -221,7 +252,7 @@ func (e *entry) meets(p *Packet, kind, directions []string) tri {
 				name = p.In
 			}
 			if name != "" {
-				is = triOf(name == f.name)
+				is = triOf(name == f.name || f.begin && strings.HasPrefix(name, f.name))
 			}
 		}
 		t = min(t, is)
@@ -233,14 +264,16 @@ func (e *entry) meets(p *Packet, kind, directions []string) tri {
 func (rs *Ruleset) ipsetLine(words []string) bool {
 	switch {
 	case len(words) >= 3 && words[0] == "create":
-		rs.addSet(newSet(words[1], words[2]))
+		s := newSet(words[1], words[2])
+		s.options(words[3:])
+		rs.addSet(s)
 		return true
 	case len(words) >= 3 && (words[0] == "add" || words[0] == "-A"):
 		s := rs.sets[words[1]]
 		if s == nil {
 			return false
 		}
-		s.add(strings.Join(words[2:], " "))
+		s.add(words[2:])
 		return true
 	}
 	return false
@@ -273,11 +306,14 @@ func (l *ipsetList) line(rs *Ruleset, s string) bool {
 	case l.set == nil:
 		return false
 	case l.members:
-		l.set.add(s)
+		w, _ := words(s)
+		l.set.add(w)
 	case key == "Type":
 		kept := l.set.cut
 		*l.set = *newSet(l.set.name, value)
 		l.set.cut = kept
+	case key == "Header":
+		l.set.options(strings.Fields(value))
 	case key == "Number of entries":
 		if n, err := strconv.Atoi(value); err == nil {
 			l.set.expects = n

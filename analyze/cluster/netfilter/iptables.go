@@ -166,7 +166,9 @@ func parseRule(opts []string) (conditions []condition, t target) {
 				add(onProtocol(text(), p))
 			}
 		case "-i", "--in-interface", "-o", "--out-interface":
-			add(onInterface(text0(&o, opt), opt == "-o" || opt == "--out-interface", o.words[o.at-1]))
+			text := text0(&o, opt)
+			name, begin := withPlus(o.words[o.at-1])
+			add(onInterface(text, opt == "-o" || opt == "--out-interface", name, begin))
 		case "-m", "--match":
 			o.module = o.value()
 		case "-j", "--jump", "-g", "--goto":
@@ -180,9 +182,7 @@ func parseRule(opts []string) (conditions []condition, t target) {
 			o.value()
 			o.value()
 		case "-f", "--fragment":
-			c := unknown(text(), "")
-			c.test = func(*walk) (tri, string) { return no, "" } // a connection's first packet as conntrack sees it is whole
-			add(c)
+			add(fragment(text()))
 		case "--comment":
 			o.value()
 		default:
@@ -195,6 +195,11 @@ func parseRule(opts []string) (conditions []condition, t target) {
 			conditions = append(conditions, unknown(text(), ""))
 		}
 	}
+}
+
+// fragment asks for the second and further pieces of a packet. A connection's first packet as conntrack sees it is whole.
+func fragment(text string) condition {
+	return condition{text: text, test: func(*walk) (tri, string) { return no, "" }}
 }
 
 // text0 reads an option's value and returns both as text.
@@ -402,7 +407,7 @@ func servicePort(name string) (uint16, bool) {
 // isHarmless tells whether a target of iptables does nothing to a packet's source, destination, mark or way.
 func isHarmless(name string) bool {
 	switch name {
-	case "LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "TEE", "TCPMSS", "TTL", "HL", "TOS", "DSCP", "ECN", "CLASSIFY", "SET", "RATEEST", "CHECKSUM", "SECMARK", "CONNSECMARK", "IDLETIMER",
+	case "LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "TEE", "TCPMSS", "TTL", "HL", "TOS", "DSCP", "ECN", "CLASSIFY", "RATEEST", "CHECKSUM", "SECMARK", "CONNSECMARK", "IDLETIMER",
 		"LED", "TCPOPTSTRIP":
 		return true
 	}
@@ -454,6 +459,17 @@ func targetOf(name string, opts []string) target {
 		t.to, _ = opt("--to")
 	case "DNAT", "REDIRECT", "TPROXY":
 		t.verdict = divert
+	case "SET":
+		for i, w := range opts {
+			switch w {
+			case "--map-set", "--map-mark":
+				t.mark = anyMark
+			case "--add-set", "--del-set":
+				if i+1 < len(opts) {
+					t.sets = append(t.sets, opts[i+1])
+				}
+			}
+		}
 	case "MARK":
 		t.mark = markTarget(opt)
 	case "CONNMARK":

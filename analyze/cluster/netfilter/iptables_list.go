@@ -20,6 +20,7 @@ type listed struct {
 	table   *table
 	chain   *chain
 	ifs     int // columns with interfaces: 1 yes, 0 no, -1 the head did not say
+	lead    int // columns before the target: counters and numbers; valid iff ifs is not -1
 }
 
 // head reads "Chain POSTROUTING (policy ACCEPT 0 packets, 0 bytes)" and "Chain IP-MASQ (1 references)".
@@ -63,7 +64,7 @@ func (l *listed) row(line string, number int) bool {
 	}
 	words := strings.Fields(line)
 	if slices.Contains(words, "target") && slices.Contains(words, "prot") {
-		l.ifs = 0
+		l.ifs, l.lead = 0, slices.Index(words, "target")
 		if slices.Contains(words, "in") && slices.Contains(words, "out") {
 			l.ifs = 1
 		}
@@ -75,7 +76,7 @@ func (l *listed) row(line string, number int) bool {
 	}
 	r := &rule{text: strings.Join(words, " "), line: number}
 	name := ""
-	if at >= 2 && !isCounter(words[at-2]) {
+	if at >= 2 && (l.ifs >= 0 && at-2 == l.lead || l.ifs < 0 && !isCounter(words[at-2])) { // a chain may be called 100
 		name = words[at-2]
 	}
 	add := func(c condition, not bool) {
@@ -95,6 +96,9 @@ func (l *listed) row(line string, number int) bool {
 			proto = p
 		}
 	}
+	if opt := words[at]; opt != "--" {
+		add(fragment("-f"), opt == "!f")
+	}
 	at++
 	hasIfs := l.ifs == 1
 	if l.ifs < 0 && at < len(words) {
@@ -108,7 +112,8 @@ func (l *listed) row(line string, number int) bool {
 		for i, opt := range []string{"-i ", "-o "} {
 			dev, not := strings.CutPrefix(words[at+i], "!")
 			if dev != "*" && dev != "any" {
-				add(onInterface(opt+dev, i == 1, dev), not)
+				name, begin := withPlus(dev)
+				add(onInterface(opt+dev, i == 1, name, begin), not)
 			}
 		}
 		at += 2
@@ -134,8 +139,11 @@ func (l *listed) row(line string, number int) bool {
 			add(onDestination("-d "+addr, ranges...), not)
 		}
 	}
-	rest := uncommented(strings.Join(words[at+2:], " "))
-	cs, opts, away := listedMatches(rest, proto)
+	rest, plain := uncommented(strings.Join(words[at+2:], " "))
+	cs, opts, away := listedMatches(rest, proto, name)
+	if !plain {
+		cs, opts = []condition{unknown("what stands beside the comment", "iptables-save, which quotes comments")}, nil
+	}
 	r.conditions = append(r.conditions, cs...)
 	r.target = targetOf(name, opts)
 	if away {
@@ -151,24 +159,24 @@ func isCounter(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// uncommented takes the comments out of what a listing prints behind the addresses.
-func uncommented(s string) string {
-	for {
-		from := strings.Index(s, "/*")
-		if from < 0 {
-			return strings.TrimSpace(s)
-		}
-		to := strings.Index(s[from+2:], "*/")
-		if to < 0 {
-			return strings.TrimSpace(s[:from])
-		}
-		s = s[:from] + " " + s[from+2+to+2:]
+// uncommented takes the comment out of what a listing prints behind the addresses. Where there is more than one beginning or end of one,
+// a comment may hold them, and which words are the rule's does not show: plain is false.
+func uncommented(s string) (rest string, plain bool) {
+	from, to := strings.Index(s, "/*"), strings.Index(s, "*/")
+	switch {
+	case from < 0 && to < 0:
+		return strings.TrimSpace(s), true
+	case from >= 0 && to < 0: // cut
+		return strings.TrimSpace(s[:from]), strings.Count(s, "/*") == 1
+	case from < 0 || to < from || strings.Count(s, "/*") > 1 || strings.Count(s, "*/") > 1:
+		return s, false
 	}
+	return strings.TrimSpace(s[:from] + " " + s[to+2:]), true
 }
 
 // listedMatches reads what a listing prints of matches and of the target's options. What is left over is a condition that is not
 // decided.
-func listedMatches(s string, proto wire.Proto) (cs []condition, opts []string, away bool) {
+func listedMatches(s string, proto wire.Proto, target string) (cs []condition, opts []string, away bool) {
 	words := strings.Fields(s)
 	at := 0
 	take := func(n int) string {
@@ -337,7 +345,7 @@ func listedMatches(s string, proto wire.Proto) (cs []condition, opts []string, a
 				opts = append(opts, "--mask", words[at+1])
 				at += 2
 			}
-		case w == "LOG" || w == "NFLOG" || w == "reject-with" || w == "nflog-prefix":
+		case w == target && (w == "LOG" || w == "NFLOG"), target == "REJECT" && w == "reject-with", target == "NFLOG" && w == "nflog-prefix":
 			at = len(words) // options of what does not matter here
 		default:
 			odd = append(odd, w)

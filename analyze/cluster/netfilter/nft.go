@@ -61,6 +61,26 @@ func (m *nftMatch) condition() condition {
 	return c
 }
 
+// ofMark tells whether it asks for a mark.
+func (m *nftMatch) ofMark() bool {
+	return slices.Contains(m.fields, "meta mark") || slices.Contains(m.fields, "ct mark") || m.odd
+}
+
+// rewritten tells whether a field is part of what the packet's connection is known by.
+func rewritten(field string) bool {
+	switch field {
+	case "ip saddr", "ip daddr", "ip6 saddr", "ip6 daddr", "tcp sport", "tcp dport", "udp sport", "udp dport", "th sport", "th dport", "sctp sport", "sctp dport", "udplite sport", "udplite dport":
+		return true
+	}
+	return false
+}
+
+// nftChanges tells of a set's flags whether its elements come and go with the packets: what the listing does not hold may be in it by
+// the next one.
+func nftChanges(flags string) bool {
+	return strings.Contains(flags, "dynamic") || strings.Contains(flags, "timeout")
+}
+
 // positive is the condition without its negation.
 func (m *nftMatch) positive() condition {
 	if m.odd {
@@ -82,6 +102,9 @@ func (m *nftMatch) positive() condition {
 			if s.odd && t == no {
 				t = maybe
 			}
+			if s.terse && t == no {
+				t, settle = maybe, "nft list ruleset without -t: no element of any set is in the input"
+			}
 			return t, settle
 		}}
 	}
@@ -99,6 +122,9 @@ func (m *nftMatch) item(v nftItem) condition {
 	}
 	var cs []condition
 	for i, f := range m.fields {
+		if strings.HasPrefix(v.parts[i].from, "$") { // of a script
+			return unknown(m.text, "nft list ruleset, which has the values of variables")
+		}
 		cs = append(cs, nftField(m.text, f, m.mask, v.parts[i]))
 	}
 	if len(cs) == 1 {
@@ -147,7 +173,14 @@ func nftField(text, field string, mask *uint32, v nftPart) condition {
 		source := strings.HasSuffix(field, "sport")
 		return onPorts(text, source, !source, []ports{r})
 	case "meta iifname", "meta oifname", "meta iif", "meta oif":
-		return onInterface(text, strings.Contains(field, "oif"), v.from)
+		if v.to != "" {
+			break
+		}
+		name, wild := v.from, strings.HasSuffix(v.from, "*") && !strings.HasSuffix(v.from, `\*`)
+		if wild {
+			name = strings.TrimSuffix(name, "*")
+		}
+		return onInterface(text, strings.Contains(field, "oif"), strings.ReplaceAll(name, `\`, ""), wild)
 	case "meta mark", "ct mark":
 		from, ok := number32(v.from)
 		if !ok {
@@ -190,10 +223,20 @@ func nftField(text, field string, mask *uint32, v nftPart) condition {
 			return onFamily(text, false)
 		}
 	case "icmp type", "icmpv6 type":
-		// Of ICMP only echo requests are asked for.
-		return condition{text: text, test: func(*walk) (tri, string) { return triOf(v.from == "echo-request"), "" }}
+		// Of ICMP only echo requests are asked for: 8 of ICMP, 128 of ICMPv6, with nft -n.
+		if v.to != "" {
+			break
+		}
+		return condition{text: text, test: func(*walk) (tri, string) {
+			return triOf(v.from == "echo-request" || v.from == map[string]string{"icmp type": "8", "icmpv6 type": "128"}[field]), ""
+		}}
 	case "ct direction":
-		return condition{text: text, test: func(*walk) (tri, string) { return triOf(v.from == "original"), "" }}
+		switch v.String() {
+		case "original", "0":
+			return always(text)
+		case "reply", "1":
+			return always(text).not()
+		}
 	}
 	return unknown(text, "")
 }
@@ -207,6 +250,18 @@ func number32(s string) (uint32, bool) {
 type nftSet struct {
 	items []nftItem
 	odd   bool // elements could not be read, or may be missing
+	terse bool // the listing shows no set's elements: nft -t prints none
+}
+
+// noElements marks the sets of a listing that shows no element of any set.
+func (rs *Ruleset) noElements() {
+	none := true
+	for _, s := range rs.nftSets {
+		none = none && len(s.items) == 0
+	}
+	for _, s := range rs.nftSets {
+		s.terse = none
+	}
 }
 
 // nftMarkOp is one step of a new mark: what it is computed with.

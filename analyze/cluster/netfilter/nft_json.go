@@ -14,8 +14,8 @@ import (
 type nftNamed struct {
 	Family, Table, Name, Type, Hook, Policy, Chain, Comment string
 	Prio                                                    *int
-	Elem                                                    []any
-	Expr                                                    []map[string]any
+	Flags                                                   any
+	Elem, Expr                                              []any
 }
 
 // readNFTJSON reads one ruleset. Objects of a kind that does not matter are left out.
@@ -33,6 +33,7 @@ func (rs *Ruleset) readNFTJSON(text string) error {
 			}
 		}
 	}
+	rs.noElements()
 	rs.Texts++
 	return nil
 }
@@ -56,7 +57,11 @@ func (rs *Ruleset) nftObject(kind string, raw json.RawMessage, nth int) error {
 		}
 		text := func(k string) string { s, _ := loose[k].(string); return s }
 		o = nftNamed{Family: text("family"), Table: text("table"), Name: text("name")}
+		o.Flags = loose["flags"]
 		o.Elem, _ = loose["elem"].([]any)
+		if kind != "set" && kind != "map" {
+			return err
+		}
 	}
 	name := o.Table
 	if kind == "table" {
@@ -67,8 +72,15 @@ func (rs *Ruleset) nftObject(kind string, raw json.RawMessage, nth int) error {
 		return nil
 	}
 	switch kind {
+	case "table":
+		switch flags := fmt.Sprint(o.Flags); {
+		case strings.Contains(flags, "dormant"):
+			t.dormant = true
+		case o.Flags != nil && flags != "owner" && flags != "persist": // nft 1.0.6 writes another word for dormant
+			t.odd = true
+		}
 	case "set", "map":
-		s := &nftSet{odd: kind == "map"}
+		s := &nftSet{odd: kind == "map" || nftChanges(fmt.Sprint(o.Flags))}
 		for _, e := range o.Elem {
 			item, ok := jsonItem(e)
 			s.items, s.odd = append(s.items, item), s.odd || !ok
@@ -80,6 +92,9 @@ func (rs *Ruleset) nftObject(kind string, raw json.RawMessage, nth int) error {
 	case "chain":
 		c := t.chain(o.Name)
 		c.declared = true
+		if t.odd {
+			c.around = "is of a table with flags that this tool does not know: it may not be in force"
+		}
 		c.nat = o.Type == "nat"
 		c.hook, _ = nftHook(o.Hook)
 		c.drops = o.Policy == "drop"
@@ -90,23 +105,33 @@ func (rs *Ruleset) nftObject(kind string, raw json.RawMessage, nth int) error {
 		text, _ := json.Marshal(o.Expr) // what was decoded can be encoded
 		r := &nftRule{t: t}
 		r.fromJSON(o.Expr)
-		r.target.mark = r.mark
-		t.chain(o.Chain).add(&rule{text: string(text), line: nth, conditions: r.conditions, target: r.target})
+		for _, part := range r.rules(&rule{text: string(text), line: nth}) {
+			t.chain(o.Chain).add(part)
+		}
 	}
 	return nil
 }
 
 // fromJSON reads a rule's expressions.
-func (p *nftRule) fromJSON(exprs []map[string]any) {
+func (p *nftRule) fromJSON(exprs []any) {
 	for _, e := range exprs {
-		for name, v := range e {
+		named, ok := e.(map[string]any)
+		if !ok { // what nft has no JSON for stands there as text: a chain within the rule
+			p.when(unknown(fmt.Sprint(e), ""), true)
+			p.target = target{verdict: opaque, name: "a part of the rule that nft has no JSON for"}
+		}
+		for name, v := range named {
 			args, _ := v.(map[string]any)
 			switch name {
 			case "match":
 				p.matchJSON(args)
 			case "counter", "log", "comment", "continue":
 			case "jump", "goto":
-				to, _ := args["target"].(string)
+				to, ok := args["target"].(string)
+				if !ok {
+					p.target = target{verdict: opaque, name: "a chain within the rule"}
+					continue
+				}
 				p.target = target{verdict: jump, name: to}
 				if name == "goto" {
 					p.target.verdict = jumpAway
@@ -124,13 +149,17 @@ func (p *nftRule) fromJSON(exprs []map[string]any) {
 						}
 					}
 					if name == "vmap" {
-						p.conditions = append(p.conditions, unknown("vmap", ""))
+						p.when(unknown("vmap", ""), true)
+					}
+					if text, _ := json.Marshal(args); strings.Contains(string(text), `"map":`) { // what is in no map is not translated
+						t.to = ""
+						p.when(unknown(string(text), ""), false)
 					}
 					p.target = t
 					continue
 				}
 				text, _ := json.Marshal(e)
-				p.conditions = append(p.conditions, unknown(string(text), ""))
+				p.when(unknown(string(text), ""), true)
 				if name != "limit" && name != "quota" {
 					p.mark = anyMark
 				}
@@ -150,7 +179,7 @@ func (p *nftRule) xtJSON(args map[string]any) {
 	if kind == "match" && name == "comment" { // asks for nothing
 		return
 	}
-	p.conditions = append(p.conditions, unknown(strings.TrimSpace("xt "+kind+" "+name), "iptables-save, which prints what nft hides of this rule"))
+	p.when(unknown(strings.TrimSpace("xt "+kind+" "+name), "iptables-save, which prints what nft hides of this rule"), true)
 	if kind == "" {
 		p.target = target{verdict: opaque, name: "xt"}
 	}
@@ -188,7 +217,7 @@ func fieldJSON(v any) (field string, ok bool) {
 func (p *nftRule) matchJSON(args map[string]any) {
 	text, _ := json.Marshal(args)
 	m := nftMatch{text: string(text)}
-	odd := func() { p.conditions = append(p.conditions, unknown(m.text, "")) }
+	odd := func() { p.when(unknown(m.text, ""), true) }
 	op, _ := args["op"].(string)
 	switch op {
 	case "==", "in":
@@ -206,7 +235,7 @@ func (p *nftRule) matchJSON(args map[string]any) {
 			if m.not {
 				c = c.not()
 			}
-			p.conditions = append(p.conditions, all(m.text, onProtocol(m.text, 6), c))
+			p.when(all(m.text, onProtocol(m.text, 6), c), false)
 			return
 		}
 		n, isNumber := and[1].(json.Number)
@@ -225,6 +254,10 @@ func (p *nftRule) matchJSON(args map[string]any) {
 		field, ok := fieldJSON(args["left"])
 		m.fields, m.odd = []string{field}, !ok
 	}
+	if right, _ := args["right"].(map[string]any); m.fields[0] == "tcp flags" && right["set"] != nil {
+		odd() // one of several combinations
+		return
+	}
 	if m.fields[0] == "tcp flags" {
 		c := tcpFlags(m.text, nil, words32(args["right"]), true)
 		if op != "in" {
@@ -233,7 +266,7 @@ func (p *nftRule) matchJSON(args map[string]any) {
 		if m.not {
 			c = c.not()
 		}
-		p.conditions = append(p.conditions, all(m.text, onProtocol(m.text, 6), c))
+		p.when(all(m.text, onProtocol(m.text, 6), c), false)
 		return
 	}
 	switch right := args["right"].(type) {
@@ -261,7 +294,7 @@ func (p *nftRule) matchJSON(args map[string]any) {
 		item, ok := jsonItem(right)
 		m.values, m.odd = []nftItem{item}, m.odd || !ok
 	}
-	p.conditions = append(p.conditions, m.condition())
+	p.when(m.condition(), m.ofMark())
 }
 
 // words32 reads one word or a list of them.
@@ -322,6 +355,7 @@ func jsonItem(v any) (item nftItem, ok bool) {
 func (p *nftRule) mangleJSON(args map[string]any) {
 	field, _ := fieldJSON(args["key"])
 	if field != "meta mark" && field != "ct mark" {
+		p.rewrites = p.rewrites || rewritten(field)
 		return
 	}
 	from, ops, err := markJSON(args["value"])

@@ -1,6 +1,7 @@
 package netfilter
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,6 +103,10 @@ func (rs *Ruleset) readNFT(lines []string, first int) (used int, err error) {
 			return used, nil
 		case tok.is("chain"):
 			r.chain()
+		case tok.is("flags"):
+			for !r.peek().is("\n") && !r.peek().is("}") {
+				t.dormant = strings.Contains(r.next().s, "dormant") || t.dormant
+			}
 		case tok.is("set"), tok.is("map"):
 			r.set(tok.s == "map")
 		default: // a counter, a flowtable, a comment
@@ -188,7 +193,9 @@ func (r *nftReader) chain() {
 			c.drops = len(line) > 1 && line[1].is("drop")
 		case line[0].is("comment"), strings.HasPrefix(line[0].s, "# handle"):
 		default:
-			c.add(r.rule(line))
+			for _, part := range r.rule(line) {
+				c.add(part)
+			}
 		}
 	}
 	c.cut = cutChain
@@ -265,6 +272,10 @@ func (r *nftReader) set(isMap bool) {
 		switch tok := r.next(); {
 		case tok.is("}"):
 			return
+		case tok.is("flags"):
+			for !r.peek().is("\n") && !r.peek().is("}") {
+				s.odd = nftChanges(r.next().s) || s.odd
+			}
 		case tok.is("elements"):
 			r.next() // =
 			if !r.next().is("{") {
@@ -328,8 +339,8 @@ func partOf(t token) nftPart {
 	return nftPart{from: t.s}
 }
 
-// rule reads a rule's tokens.
-func (r *nftReader) rule(toks []token) *rule {
+// rule reads a rule's tokens. It is more than one rule where it changes the packet before it asks for more, see nftRule.when.
+func (r *nftReader) rule(toks []token) []*rule {
 	out := &rule{line: toks[0].line}
 	if n := out.line - r.first; n >= 0 && n < len(r.lines) {
 		out.text = strings.Join(strings.Fields(r.lines[n]), " ")
@@ -339,9 +350,8 @@ func (r *nftReader) rule(toks []token) *rule {
 	}
 	p := &nftRule{t: r.t, toks: toks}
 	p.read()
-	out.conditions, out.target, out.lost = p.conditions, p.target, p.lost
-	out.target.mark = p.mark
-	return out
+	out.lost = p.lost
+	return p.rules(out)
 }
 
 // nftRule reads one rule.
@@ -350,9 +360,45 @@ type nftRule struct {
 	toks       []token
 	at         int
 	conditions []condition
+	ofMark     []bool // of each: it asks for a mark, or may
 	mark       func(mark, connection bits) (bits, bits)
+	rewrites   bool // it puts other addresses or ports in the packet
 	target     target
 	lost       string // why it is no rule
+	before     []rule // what it does before it asks for more
+}
+
+// when adds a condition. nft works off a rule from left to right: what a rule has changed by then is changed whether or not the packet
+// meets the condition, which asks for the packet as it is now (net/netfilter/nf_tables_core.c, nft_do_chain).
+func (p *nftRule) when(c condition, mark bool) {
+	if p.mark != nil || p.rewrites {
+		p.before = append(p.before, p.done(target{}))
+		for i, mark := range p.ofMark {
+			if mark { // it was asked for before the mark changed
+				p.conditions[i] = unknown(p.conditions[i].text, "")
+			}
+		}
+		p.mark, p.rewrites = nil, false
+	}
+	p.conditions, p.ofMark = append(p.conditions, c), append(p.ofMark, mark)
+}
+
+// done is what was read so far as a rule of its own.
+func (p *nftRule) done(t target) rule {
+	t.mark = p.mark
+	if p.rewrites {
+		t.verdict, t.name = opaque, cmp.Or(t.name, "a rule that puts other addresses or ports in the packet")
+	}
+	return rule{conditions: slices.Clone(p.conditions), target: t}
+}
+
+// rules are the rules that it comes to, with what is known of it as a whole.
+func (p *nftRule) rules(whole *rule) (out []*rule) {
+	for _, r := range append(p.before, p.done(p.target)) {
+		r.text, r.line, r.lost = whole.text, whole.line, whole.lost
+		out = append(out, &r)
+	}
+	return out
 }
 
 func (p *nftRule) next() token {
@@ -403,6 +449,11 @@ func (p *nftRule) read() {
 			p.next()
 		case "continue":
 		case "jump", "goto":
+			if p.peek().is("{") { // a chain without a name
+				p.block()
+				p.target = target{verdict: opaque, name: "a chain within the rule"}
+				continue
+			}
 			p.target = target{verdict: jump, name: p.next().s}
 			if tok.s == "goto" {
 				p.target.verdict = jumpAway
@@ -416,15 +467,17 @@ func (p *nftRule) read() {
 				continue
 			}
 			if name.s != "comment" { // asks for nothing
-				p.conditions = append(p.conditions, unknown(textOf(p.toks[from:p.at]), "iptables-save, which prints what nft hides of this rule"))
+				p.when(unknown(textOf(p.toks[from:p.at]), "iptables-save, which prints what nft hides of this rule"), true)
 			}
 		case "limit", "quota":
 			p.resync(from)
-		case "meta", "ct", "ip", "ip6", "tcp", "udp", "th", "sctp", "udplite", "icmp", "icmpv6", "fib", "iif", "oif", "iifname", "oifname", "mark":
-			p.at = from
-			p.expression()
 		case "":
 		default:
+			if nftMatches(tok.s) && !tok.quoted {
+				p.at = from
+				p.expression()
+				continue
+			}
 			if strings.HasPrefix(tok.s, "#") {
 				p.hidden(tok)
 				continue
@@ -435,6 +488,15 @@ func (p *nftRule) read() {
 			}
 		}
 	}
+}
+
+// nftMatches tells whether a word begins a comparison or the setting of a field.
+func nftMatches(word string) bool {
+	switch word {
+	case "meta", "ct", "ip", "ip6", "tcp", "udp", "th", "sctp", "udplite", "icmp", "icmpv6", "fib", "iif", "oif", "iifname", "oifname", "mark":
+		return true
+	}
+	return false
 }
 
 // nftBegins tells whether a rule without a verdict may begin with a word that is not read (nft(8)).
@@ -472,7 +534,7 @@ func (p *nftRule) hidden(tok token) {
 	if i := strings.Index(body, "counter "); i >= 0 {
 		match, rest = strings.TrimSpace(body[:i]), body[i:]
 	}
-	p.conditions = append(p.conditions, unknown("# "+match, "iptables-save, which prints what nft hides of this rule"))
+	p.when(unknown("# "+match, "iptables-save, which prints what nft hides of this rule"), true)
 	if rest == "" {
 		p.target = target{verdict: opaque, name: "what follows " + match}
 		return
@@ -494,7 +556,7 @@ func (p *nftRule) resync(from int) {
 		p.next()
 	}
 	text := textOf(p.toks[from:p.at])
-	p.conditions = append(p.conditions, unknown(text, ""))
+	p.when(unknown(text, ""), true)
 	if sets {
 		p.mark = anyMark
 	}
@@ -502,6 +564,7 @@ func (p *nftRule) resync(from int) {
 
 // verdict reads what belongs to a verdict.
 func (p *nftRule) verdict(t target) {
+	from := p.at
 	for p.at < len(p.toks) {
 		tok := p.peek()
 		if tok.is("comment") || tok.is("counter") {
@@ -514,6 +577,10 @@ func (p *nftRule) verdict(t target) {
 		case tok.is("to") && t.name == "snat":
 			t.to = strings.TrimSuffix(p.peek().s, ",")
 		}
+	}
+	if toks := p.toks[from:p.at]; slices.ContainsFunc(toks, func(t token) bool { return t.is("map") }) { // what is in no map is not translated
+		t.to = ""
+		p.when(unknown(textOf(toks), ""), false)
 	}
 	p.target = t
 }
@@ -570,7 +637,7 @@ func (p *nftRule) expression() {
 	if p.peek().is("vmap") {
 		p.next()
 		p.block()
-		p.conditions = append(p.conditions, unknown(textOf(p.toks[from:p.at]), ""))
+		p.when(unknown(textOf(p.toks[from:p.at]), ""), true)
 		p.target = target{verdict: opaque, name: "vmap"}
 		return
 	}
@@ -620,7 +687,7 @@ func (p *nftRule) expression() {
 		}
 	}
 	m.text = textOf(p.toks[from:p.at])
-	p.conditions = append(p.conditions, m.condition())
+	p.when(m.condition(), m.ofMark())
 }
 
 // block leaves out a value: a word, or a block.
@@ -679,18 +746,22 @@ func (p *nftRule) flags(from int, not bool) {
 		c = c.not()
 	}
 	c.text = text
-	p.conditions = append(p.conditions, all(text, onProtocol(text, 6), c))
+	p.when(all(text, onProtocol(text, 6), c), false)
 }
 
 // setMark reads what a mark is set to.
 func (p *nftRule) setMark(field string) {
 	if field != "meta mark" && field != "ct mark" {
-		for p.at < len(p.toks) && !p.peek().is("counter") { // of what is set nothing matters here but the verdict behind it
-			if _, verdict := nftTarget(p.peek().s); verdict || p.peek().is("jump") || p.peek().is("goto") {
-				break
+		p.rewrites = p.rewrites || rewritten(field)
+		from := p.at
+		if !nftMatches(p.next().s) {
+			for op := operator(p.peek()); op != ""; op = operator(p.peek()) {
+				p.next()
+				p.next()
 			}
-			p.next()
+			return
 		}
+		p.resync(from) // it is computed of other fields: where the value ends is not known
 		return
 	}
 	known, from := true, ""
@@ -703,6 +774,11 @@ func (p *nftRule) setMark(field string) {
 	case "mark":
 		from = "meta mark"
 	default:
+		if nftMatches(tok.s) || tok.is("numgen") || tok.is("jhash") || tok.is("symhash") { // where the value ends is not known
+			p.resync(p.at - 1)
+			p.setsMark(anyMark)
+			return
+		}
 		v, ok := number32(tok.s)
 		known = ok
 		ops = append(ops, nftMarkOp{"", v})
@@ -732,7 +808,7 @@ func (p *nftRule) setsMark(f func(mark, connection bits) (bits, bits)) {
 
 func (p *nftRule) xtTarget(name string) {
 	t := xtTarget(name)
-	if t.mark != nil {
+	if t.mark != nil && t.verdict == goOn {
 		p.setsMark(t.mark)
 		return
 	}

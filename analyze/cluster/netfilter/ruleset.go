@@ -57,11 +57,13 @@ type Ruleset struct {
 	tables  []*table
 	sets    map[string]*set
 	nftSets map[string]*nftSet
-	input   string   // the name of the text that is read
-	Notes   []string // what the reader should know of the input: what was left out, cut, or filtered
-	Texts   int      // listings, chains and rules that were found in it
-	hidden  string   // why there are rules that are not in the input; "" if nothing says so
-	cut     string   // why there may be chains that are not in the input; "" if nothing says so
+	// changing are the sets that rules add packets to: the next packet may meet others than the input has.
+	changing map[string]bool
+	input    string   // the name of the text that is read
+	Notes    []string // what the reader should know of the input: what was left out, cut, or filtered
+	Texts    int      // listings, chains and rules that were found in it
+	hidden   string   // why there are rules that are not in the input; "" if nothing says so
+	cut      string   // why there may be chains that are not in the input; "" if nothing says so
 }
 
 // table is one table of one backend. Its chains jump to each other and to no others.
@@ -75,6 +77,8 @@ type table struct {
 	native  bool // nft printed it
 	listed  bool // a table of nft's was read already
 	several bool // it stands more than once in the input, and differently
+	dormant bool // it is not in force (nft: flags dormant)
+	odd     bool // its flags are not known
 }
 
 // chain is a list of rules.
@@ -138,9 +142,10 @@ const (
 // target is a rule's verdict with what belongs to it.
 type target struct {
 	verdict verdict
-	name    string // "MASQUERADE", or the chain of a jump
-	to      string // the address that is put in place, where the rule says it
-	random  bool   // the source port is changed too
+	name    string   // "MASQUERADE", or the chain of a jump
+	to      string   // the address that is put in place, where the rule says it
+	random  bool     // the source port is changed too
+	sets    []string // ipsets that it adds the packet to, or takes it from
 	// mark changes packet mark and connection mark before the verdict; nil changes none.
 	mark func(mark, connection bits) (bits, bits)
 }
@@ -208,6 +213,12 @@ func (c *chain) builtin() {
 // add adds a rule.
 func (c *chain) add(r *rule) {
 	r.chain, r.input = c, c.table.rs.input
+	for _, name := range r.target.sets {
+		if c.table.rs.changing == nil {
+			c.table.rs.changing = make(map[string]bool)
+		}
+		c.table.rs.changing[name] = true
+	}
 	c.rules = append(c.rules, r)
 }
 
@@ -215,7 +226,7 @@ func (c *chain) add(r *rule) {
 func (rs *Ruleset) hooked(h Hook, v4 bool) []*chain {
 	var out []*chain
 	for _, t := range rs.tables {
-		if v4 && !t.v4 || !v4 && !t.v6 || rs.shadowed(t) {
+		if v4 && !t.v4 || !v4 && !t.v6 || t.dormant || rs.shadowed(t) {
 			continue
 		}
 		for _, c := range t.order {
@@ -224,8 +235,22 @@ func (rs *Ruleset) hooked(h Hook, v4 bool) []*chain {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *chain) int { return cmp.Compare(a.priority, b.priority) })
+	slices.SortStableFunc(out, func(a, b *chain) int {
+		return cmp.Or(cmp.Compare(a.turn(), b.turn()), cmp.Compare(a.priority, b.priority))
+	})
 	return out
+}
+
+// turn is when a base chain is asked among the others of its hook. Chains of type nat are all asked at one moment, whatever their own
+// priority, which orders them among themselves (net/netfilter/nf_nat_core.c, nf_nat_register_fn; nf_nat_proto.c, the nat hooks).
+func (c *chain) turn() int {
+	switch {
+	case !c.nat:
+		return c.priority
+	case c.hook == Postrouting || c.hook == Input:
+		return prioritySNAT
+	}
+	return priorityDNAT
 }
 
 // Destinations returns the ranges of destinations that rules name, sorted: within a range that none of them parts, all addresses

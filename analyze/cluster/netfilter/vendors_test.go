@@ -706,7 +706,7 @@ func TestVendors(t *testing.T) {
 			{"172.17.0.2 > 172.17.0.3 out=docker0", "kept", "", ""},
 			{"172.17.0.2 > 172.17.0.2 tcp/80 out=docker0", "masqueraded", "--dport 80", ""},
 			{"192.0.2.7 > 10.20.0.9 tcp/8080 in=eth0" + loc, "undetermined diverted", "DNAT", ""},
-			{"172.17.0.3 > 10.20.0.9 tcp/8080 in=docker0 out=lo" + loc, "masqueraded", "! -o docker0", ""},
+			{"172.17.0.3 > 10.20.0.9 tcp/8080 in=docker0 out=lo" + loc, "kept", "! -o docker0", ""},
 		}},
 		{"OVN-Kubernetes egress service", []string{natTable("OVN-KUBE-EGRESS-SVC", ovnRules)}, []question{
 			{"10.244.0.5 > 8.8.8.8" + oif, "masqueraded to 172.18.0.200", "172.18.0.200", ""},

@@ -131,10 +131,28 @@ func (rs *Ruleset) Ask(p Packet) Verdict {
 		chains := slices.DeleteFunc(rs.hooked(h, v4), func(c *chain) bool { return h == Postrouting && c.nat })
 		w.hook = h
 		var out *Verdict
-		w.each(chains, func(c *chain) bool {
+		late := slices.IndexFunc(chains, func(c *chain) bool { return h == Postrouting && c.turn() >= prioritySNAT })
+		if late < 0 {
+			late = len(chains)
+		}
+		before := func(c *chain) bool {
 			out = w.before(c)
 			return out == nil
-		})
+		}
+		w.each(chains[:late], before)
+		if out == nil && late < len(chains) { // asked beside nat or after it: what they set is no mark that it sees for certain
+			mark, connection := w.mark, w.connmrk
+			beside := slices.IndexFunc(chains, func(c *chain) bool { return h == Postrouting && c.turn() > prioritySNAT })
+			if beside < 0 {
+				beside = len(chains)
+			}
+			w.each(chains[late:beside], before)
+			mark, connection = w.mark.merge(mark), w.connmrk.merge(connection)
+			if out == nil {
+				w.each(chains[beside:], before)
+			}
+			w.mark, w.connmrk = mark, connection
+		}
 		if out != nil {
 			return w.done(*out)
 		}
@@ -153,6 +171,8 @@ func (rs *Ruleset) Ask(p Packet) Verdict {
 	kept := all[0].Verdict
 	for _, a := range all {
 		switch {
+		case a.Answer == Masqueraded && p.local(false) == yes:
+			return w.done(w.delivered(v4, a.Verdict))
 		case a.Answer != Kept: // the first that translates is the last that is asked
 			return w.done(a.Verdict)
 		case kept.Place.Rule == "" && a.Place.Rule != "":
@@ -166,6 +186,16 @@ func (rs *Ruleset) Ask(p Packet) Verdict {
 		return w.done(Verdict{Why: rs.cut, Settle: settleRules(v4)})
 	}
 	return w.done(rs.beside(kept, v4))
+}
+
+// delivered is the answer for a packet to the node itself: it does not leave, and the rules for what leaves are not asked.
+func (w *walk) delivered(v4 bool, leaving Verdict) Verdict {
+	for _, c := range w.rs.hooked(Input, v4) {
+		if c.nat && (len(c.rules) > 0 || c.cut != "" || c.around != "") {
+			return Verdict{Place: c.place(), Why: "the destination is the node itself, and chain " + c.name + " of the nat table may translate what is delivered to it", Settle: "a capture on the node"}
+		}
+	}
+	return Verdict{Answer: Kept, Place: leaving.Place, Why: "the destination is the node itself: the packet is delivered there, and does not come to the rules for what leaves"}
 }
 
 // beside says what a packet that these rules keep rests on: that nothing beside them translates.
@@ -237,9 +267,15 @@ func contradiction(all []answered) *Verdict {
 // registered last (net/netfilter/core.c, nf_hook_entries_grow), which no dump shows: any order may be it.
 func (w *walk) each(chains []*chain, walk func(*chain) bool) {
 	for len(chains) > 0 {
-		n := 1
-		for n < len(chains) && chains[n].priority == chains[0].priority {
+		n, nat := 1, chains[0].nat
+		for n < len(chains) && chains[n].turn() == chains[0].turn() {
+			nat = nat && chains[n].nat
 			n++
+		}
+		if nat { // nat's own order is known
+			for n = 1; n < len(chains) && chains[n].turn() == chains[0].turn() && chains[n].priority == chains[0].priority; {
+				n++
+			}
 		}
 		group := chains[:n]
 		chains = chains[n:]
@@ -372,6 +408,9 @@ func (w *walk) before(c *chain) *Verdict {
 		w.ends = append(w.ends, end{drop, nil, fall == yes})
 	}
 	for _, e := range w.ends {
+		if e.kind == translate && w.hook == Prerouting { // NETMAP: there it puts another destination in place
+			e.kind = divert
+		}
 		switch e.kind {
 		case divert:
 			// Of a question that leaves protocol or port open some packets may be such: they are apart from what is asked.
@@ -545,7 +584,11 @@ func (w *walk) rules(c *chain, reach tri, out *leaving) (fall tri) {
 				w.mayMark(mark, connection)
 			}
 		}
-		switch r.target.verdict {
+		does := r.target.verdict
+		if to := c.table.chains[r.target.name]; does != jumpAway && to != nil && to.declared && !c.table.native {
+			does = jump // a chain that is called as a target elsewhere is: TARPIT, STEAL
+		}
+		switch does {
 		case goOn:
 			continue
 		case accept, drop, translate, divert:
@@ -575,14 +618,14 @@ func (w *walk) rules(c *chain, reach tri, out *leaving) (fall tri) {
 			default:
 				back = w.chain(to, in)
 			}
-			if r.target.verdict == jumpAway {
+			if does == jumpAway {
 				fall = max(fall, leave(back))
 			}
 			if t != yes {
 				w.open = open
 				w.mayMark(mark, connection)
 			}
-			if r.target.verdict == jumpAway {
+			if does == jumpAway {
 				break
 			}
 			switch {

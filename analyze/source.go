@@ -334,6 +334,8 @@ func (a *analysis) sourceEgress(r *Request, v *view) {
 		r.set(NodeSNATed, BasisEgress, "left as %s with ttl %d, one below an initial value: this host passed it on, so the source was put there by the node (an inference from the ttl)", addr, ttl)
 	case role.Kind == cluster.RoleNode:
 		r.set(NodeSourced, BasisAddress, "left as %s, %s; whether the node translated it or sent it itself does not show", addr, nodeWords(role))
+	case role.Kind == cluster.RolePod && l.client.flags&knowTTL == 0:
+		r.unknown("source", "ttl-not-known", fmt.Sprintf("%s leaves, and without the ttl it does not show whether this host passed it on or sent it itself", addr), a.captureHint(r))
 	case role.Kind == cluster.RolePod:
 		r.unknown("source", "ttl-unclear", fmt.Sprintf("%s leaves, but ttl %d does not tell whether this host passed it on or sent it itself", addr, ttl), a.captureHint(r))
 	default:
@@ -490,7 +492,9 @@ func (a *analysis) notSent(r *Request, v *view, o outcomeAt) (gap, string) {
 		return gapInterfaces, "the capture is not of all interfaces, so a packet leaving by another one would not show"
 	case l.client.packets == 0:
 		return "no-request-packets", "no packet of the request is in the capture"
-	case (l.client.flags&knowTTL == 0 || !ownTTL(l.client.ttl)) && !(l.client.flags&knowTTL == 0 && a.fromPodLink(l)):
+	case l.client.flags&knowTTL == 0 && !a.fromPodLink(l):
+		return gapHost, "without the ttl it does not show whether the packets that came in were made by a neighbour of this host, and so whether it is their node"
+	case l.client.flags&knowTTL != 0 && !ownTTL(l.client.ttl):
 		return gapHost, "the packets that came in were not made by a neighbour of this host (ttl), so it need not be their node"
 	case !a.isNode() && !a.fromPodLink(l):
 		return gapHost, "nothing in the capture shows that this host is the Pod's node: it passes no packet on and sends none as the node"

@@ -94,6 +94,8 @@ func (a *analysis) tableSource(r *Request, e *cluster.Entry) {
 		r.set(SourceLocal, BasisConntrack, "its destination %s is this node: it was delivered here", e.Reply.Src)
 	case client.Kind == cluster.RolePod && server.Kind == cluster.RolePod:
 		r.unknown("source", "destination-may-be-local", "the destination is a Pod's address and may be on this node: that the packet left the node does not show", "a capture of all interfaces: tcpdump -ni any")
+	case client.Kind == cluster.RolePod && left == e.Orig.Src && e.Zoned:
+		r.unknown("source", "connection-table", "the entry is of a conntrack zone, and another zone may translate what this one leaves as it is", "a capture: tcpdump -ni any -w near.pcap "+hostFilter(r))
 	case client.Kind == cluster.RolePod && left == e.Orig.Src:
 		tell(PodSourced, "the kernel's connection table does not translate it: it leaves with the Pod's address %s", left)
 	case client.Kind == cluster.RolePod && (end.Role.Kind == cluster.RoleNode || a.thisNode[left]):

@@ -29,6 +29,9 @@ func TestFromTable(t *testing.T) {
 		{"tcp 6 9 CLOSE src=10.4.0.7 dst=203.0.113.9 sport=40000 dport=8080" + fmt.Sprintf(back, "10.10.0.3"), NodeSNATed, OutcomeUnknown, Outbound, "10.10.0.3", []string{"outcome", "stopped_at"}},
 		{"udp 17 9 src=10.4.0.7 dst=203.0.113.9 sport=40000 dport=8080" + fmt.Sprintf(back, "10.4.0.7"), PodSourced, Answered, Outbound, "10.4.0.7", nil},
 		{"icmp 1 9 src=10.4.0.7 dst=203.0.113.9 type=8 code=0 id=7 [UNREPLIED] src=203.0.113.9 dst=10.10.0.3 type=0 code=0 id=9", NodeSNATed, RequestOnly, Outbound, "10.10.0.3", []string{"outcome", "stopped_at"}},
+		// Of a zone: another one may translate it.
+		{"tcp 6 119 ESTABLISHED src=10.4.0.7 dst=203.0.113.9 sport=40000 dport=8080" + fmt.Sprintf(back, "10.4.0.7") + " zone=11 [ASSURED]", SourceUnknown, HandshakeCompleted, Outbound, "", []string{"source"}},
+		{"tcp 6 119 ESTABLISHED src=10.4.0.7 dst=203.0.113.9 sport=40000 dport=8080" + fmt.Sprintf(back, "10.10.0.3") + " zone=11 [ASSURED]", NodeSNATed, HandshakeCompleted, Outbound, "10.10.0.3", nil},
 		// What the node sends and what is delivered on it.
 		{"tcp 6 119 ESTABLISHED src=10.10.0.3 dst=203.0.113.9 sport=40000 dport=8080" + fmt.Sprintf(back, "10.10.0.3"), NodeOwn, HandshakeCompleted, Outbound, "10.10.0.3", nil},
 		{"tcp 6 119 ESTABLISHED src=192.0.2.7 dst=10.10.0.3 sport=40000 dport=22 src=10.10.0.3 dst=192.0.2.7 sport=22 dport=40000", SourceLocal, HandshakeCompleted, Inbound, "", nil},

@@ -21,6 +21,8 @@ type Entry struct {
 	Sent      uint64 // packets of the requests, where the kernel counts them (nf_conntrack_acct)
 	Back      uint64 // of the answers. Valid iff Counted.
 	Counted   bool
+	// Zoned: it is of a conntrack zone other than 0. Another zone may translate what this one leaves as it is (Open vSwitch, OVN).
+	Zoned bool
 }
 
 // ReadConntrack reads what conntrack -L, conntrack -E (events) or /proc/net/nf_conntrack print, with prompts and other lines around
@@ -59,6 +61,7 @@ func (e *Entry) merge(o *Entry) {
 	e.Unreplied = e.Unreplied && o.Unreplied
 	e.Assured = e.Assured || o.Assured
 	e.Gone = e.Gone || o.Gone
+	e.Zoned = e.Zoned || o.Zoned
 	if o.Counted {
 		e.Counted, e.Sent, e.Back = true, max(e.Sent, o.Sent), max(e.Back, o.Back)
 	}
@@ -111,6 +114,9 @@ func readEntry(line string) (e Entry, ok bool) {
 		key, value, found := strings.Cut(w, "=")
 		if !found {
 			continue
+		}
+		if strings.HasPrefix(key, "zone") && value != "0" { // zone, zone-orig, zone-reply
+			e.Zoned = true
 		}
 		if key == "src" {
 			side++
@@ -188,7 +194,9 @@ func (b *builder) conntrack(in Input) ([]Entry, *Connections, error) {
 	}
 	known := &Connections{}
 	for i := range entries {
-		known.Add(entries[i].Connection)
+		if e := &entries[i]; !e.Zoned || e.Reply.Dst != e.Orig.Src { // of a zone: that it does not translate says nothing
+			known.Add(e.Connection)
+		}
 	}
 	b.given = append(b.given, Given{"--conntrack", in.ConntrackName + ": " + count(len(entries), "connection")})
 	if skipped > 0 {

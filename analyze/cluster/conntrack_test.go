@@ -149,3 +149,17 @@ func FuzzConntrack(f *testing.F) {
 		checkFacts(t, facts)
 	})
 }
+
+// An entry of another zone than 0 shows a translation, and never that there is none.
+func TestConntrackZones(t *testing.T) {
+	const plain = "tcp 6 431999 ESTABLISHED src=172.16.0.13 dst=10.20.0.10 sport=40780 dport=80 src=10.20.0.10 dst=172.16.0.13 sport=80 dport=40780 [ASSURED] mark=0"
+	for text, want := range map[string]bool{
+		plain + " use=1": false, plain + " zone=0 use=1": false, plain + " zone=11 use=1": true,
+		strings.Replace(plain, " src=10.20", " zone-orig=3 src=10.20", 1) + " use=1": true,
+	} {
+		entries, _, err := ReadConntrack(text)
+		if err != nil || len(entries) != 1 || entries[0].Zoned != want {
+			t.Errorf("%s: %+v, %v", text, entries, err)
+		}
+	}
+}

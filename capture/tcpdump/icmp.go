@@ -18,7 +18,8 @@ func (l *layer) icmp(r string) {
 		l.p.Attr |= wire.IsError
 		l.p.Known |= wire.KnowTransport
 	}
-	r, _, _ = strings.Cut(r, ", length ")
+	r, _, whole := strings.Cut(r, ", length ")
+	defer func() { l.cut = !l.p.Has(wire.KnowTransport) && (!whole || isBroken(r)) }()
 	switch {
 	case strings.HasPrefix(r, "time exceeded in-transit"):
 		code(11, 0)
@@ -112,7 +113,8 @@ func (l *layer) icmp6(r string) {
 		l.p.Attr |= wire.IsError
 		l.p.Known |= wire.KnowTransport
 	}
-	r, _, _ = strings.Cut(r, ", length ")
+	r, _, whole := strings.Cut(r, ", length ")
+	defer func() { l.cut = !l.p.Has(wire.KnowTransport) && (!whole || isBroken(r)) }()
 	words := strings.Fields(r)
 	last := func() {
 		if len(words) > 0 {
@@ -179,6 +181,17 @@ func (l *layer) icmp6(r string) {
 	}
 }
 
+// isBroken tells whether a text names a kind of message that is not found in it, because a line was broken within the words.
+func isBroken(s string) bool {
+	bare := unbroken(s)
+	for _, word := range []string{"echorequest", "echoreply", "unreachable", "timeexceeded", "packettoobig"} {
+		if strings.Contains(bare, word) {
+			return true
+		}
+	}
+	return false
+}
+
 // ask is a query without an identifier, or its answer.
 func (l *layer) ask(typ, query uint8) {
 	l.p.ICMPType, l.p.Tuple.Query = typ, query
@@ -218,5 +231,7 @@ func (l *layer) query(r string, request, reply uint8) bool {
 			}
 		}
 	}
+	bare := r == "echo request" || r == "echo reply" // as people write it
+	l.cut = !l.hasEchoID && !bare && (!strings.Contains(r, "length ") || strings.Contains(r, "seq") || strings.Contains(r, cutMark))
 	return true
 }

@@ -58,6 +58,8 @@ var (
 	readingLine = regexp.MustCompile(`^(?:tcpdump: )?reading from file \S+, link-type (\S+)`)
 	noteLine    = regexp.MustCompile(`^(?:tcpdump: (?:data link type|verbose output suppressed|WARNING|Warning|pcap_loop|.*: No such device)|dropped privs to |Warning: |warning: |Got \d+$|pktap, )`)
 	labelLine   = regexp.MustCompile(`^(?:[#*_ ]*)(?:on (?:the )?)?([A-Za-z][\w.-]{0,60}):\**$`)
+	// "On the far host:", "and node 2:", "=== far ===", "## far host", a prompt without a command: what people put over the next output.
+	headingLine = regexp.MustCompile(`(?i)^(?:[#=*_ -]*(?:and |then |now )?(?:on|from|at|node|host|far|near|server|client)\b[\w .,'/()-]{0,60}:?[=*_ -]*|[#=*_-]{2,} *[\w .,:'/()-]{1,60}[#=*_ -]*|\[?[\w.-]+@[\w.-]+[ :~/\w.-]*\]?[#$>])$`)
 	cutLine     = regexp.MustCompile(`^\s*(?:\.\.\.+|…|\[\.\.\.\]|\(\.\.\.\)|\[?(?:snip|cut|truncated|omitted)\]?|<snip>|-{2,} ?(?:snip|cut))\s*$`)
 	// A prompt or a script line with the command.
 	commandLine = regexp.MustCompile(`(?:^|[\s/;&|("'])tcpdump(?:\s+(?:-|'|"|[a-z(])|\s*$)`)

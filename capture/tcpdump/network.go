@@ -26,6 +26,7 @@ type layer struct {
 	aboutPort  int      // and its port; -1 if none
 	aboutProto wire.Proto
 	truncated  bool // the line ends within what matters
+	cut        bool // it ends before it is known what the packet is
 	hasEchoID  bool
 }
 

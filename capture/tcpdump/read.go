@@ -81,6 +81,8 @@ type reader struct {
 	s       *section
 	cur     *record
 	skipped uint64 // lines that are no packet, and longer than one can be
+	parts   int    // how often times began again
+	apart   bool   // something else than packets stands before the line at hand
 }
 
 // section is one run of tcpdump.
@@ -104,7 +106,8 @@ type section struct {
 	gaps     []string // why packets may be missing
 	onAny    bool
 	device   string
-	absent   uint64 // records that were cut before their addresses
+	absent   uint64 // records that were cut before what tells what they are
+	named    bool   // the last packet's line named an interface or a direction
 }
 
 // record is one packet while its lines are gathered.
@@ -115,6 +118,26 @@ type record struct {
 	indent int
 	lines  int
 	raw    string // the last line
+	closed bool   // what was read last ends as a packet's line does, or is as long as one can be
+}
+
+// cutMark stands behind a number at which a line ends that goes on elsewhere, or nowhere: digits of it may be missing. No text has it.
+const cutMark = "\x00"
+
+// isCutNumber tells whether a text ends within what may be a number.
+func isCutNumber(s string) bool { return s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' }
+
+// last is the header chain that was read last.
+func (c *record) last() string {
+	if n := len(c.inner); n > 0 {
+		return c.inner[n-1]
+	}
+	return c.text
+}
+
+// isError tells whether a header chain ends in an ICMP error, behind which -v prints the packet that it is about.
+func isError(s string) bool {
+	return strings.Contains(s, ": ICMP") && (strings.Contains(s, "unreachable") || strings.Contains(s, "time exceeded") || strings.Contains(s, "too big"))
 }
 
 func (r *reader) begin() {
@@ -137,6 +160,7 @@ func (r *reader) line(line string) {
 	switch {
 	case t == "":
 		r.flush()
+		r.apart = true
 		return
 	case hexLine.MatchString(line):
 		return
@@ -180,7 +204,7 @@ func (r *reader) line(line string) {
 		r.flush()
 		r.s.gap("a line of dots: packets were left out")
 		return
-	case strings.HasPrefix(t, "#"), strings.HasPrefix(t, "//"), strings.HasPrefix(t, "```"):
+	case strings.HasPrefix(t, "#") && !strings.HasPrefix(t, "##"), strings.HasPrefix(t, "//"), strings.HasPrefix(t, "```"):
 		if !looksLikeCommand(t) {
 			return // a person's remark; what it stands between may go on
 		}
@@ -188,23 +212,36 @@ func (r *reader) line(line string) {
 	indent := len(line) - len(strings.TrimLeft(line, " \t"))
 	h, ok := parseHead(line)
 	if ok && h.stamp.kind == noStamp && r.cur != nil && r.cur.takesInner(h, indent) {
-		r.cur.inner = append(r.cur.inner, h.rest)
+		r.cur.quote(h.rest)
+		return
+	}
+	// With -e the quoted packet begins with its header alone.
+	if !ok && r.cur != nil && r.cur.head.stamp.kind != noStamp && isError(r.cur.last()) && quotedHeader.MatchString(t) {
+		r.cur.quote(t)
 		return
 	}
 	if ok {
 		r.flush()
+		r.other(&h)
 		if h.blank {
 			r.s.blanks++
 		}
 		r.cur = &record{head: h, text: h.rest, indent: indent, lines: 1, raw: t}
 		return
 	}
-	if r.cur == nil {
+	if indent == 0 && (r.cur == nil || r.cur.isClosed()) {
 		if m := labelLine.FindStringSubmatch(t); m != nil && !strings.Contains(t, " ") {
 			r.next()
 			r.s.Host = m[1]
 			return
 		}
+		if headingLine.MatchString(t) {
+			r.part("a heading parts the text: how what stands before it belongs to what stands behind is not known")
+			return
+		}
+	}
+	r.apart = r.apart || r.cur == nil || indent == 0 && r.cur.isClosed()
+	if r.cur == nil {
 		// The second line of a packet whose first one was not copied.
 		if l, ok := parseLayer(t); ok && l.printed && (strings.HasPrefix(l.rest, "Flags [") || strings.HasPrefix(l.rest, "ICMP ")) {
 			r.s.gap("the text begins within a packet")
@@ -217,11 +254,68 @@ func (r *reader) line(line string) {
 	if n := len(r.cur.inner); n > 0 {
 		of = &r.cur.inner[n-1]
 	}
-	if isWhole(*of) || len(*of)+len(t) > maxRecord {
+	if r.cur.isClosed() {
 		return
+	}
+	if len(*of)+len(t) > maxRecord {
+		r.cur.closed = true
+		return
+	}
+	if isCutNumber(*of) {
+		*of += cutMark
 	}
 	*of += " " + t
 	r.cur.lines++
+	r.cur.closed = isWhole(*of)
+}
+
+// isClosed tells whether the record at hand cannot go on.
+func (c *record) isClosed() bool {
+	if !c.closed && c.lines == 1 && len(c.inner) == 0 {
+		c.closed = isWhole(c.text)
+	}
+	return c.closed
+}
+
+// quote adds what the packet carries or quotes.
+func (c *record) quote(s string) {
+	c.inner = append(c.inner, s)
+	c.lines++
+	c.closed = isWhole(s)
+}
+
+// part begins a new section, where the text shows that it is parted and not by what: packets may be missing on both sides.
+func (r *reader) part(why string) {
+	if r.s.Summary.Frames > 0 || r.cur != nil {
+		r.flush()
+		r.s.gap(why)
+		r.next()
+		r.s.gap(why)
+	}
+}
+
+// maxParts is how often a text may begin again before its lines are taken for ones that are in no order.
+const maxParts = 16
+
+// other begins a new section where a packet cannot be of the run before it: its time lies before the last one's, or the packets had
+// interfaces' names so far and this one has none, or the reverse.
+func (r *reader) other(h *head) {
+	s := r.s
+	named := h.iface != "" || h.dir != wire.DirUnknown
+	if n := len(s.stamps); n > 0 && h.ip {
+		last := s.stamps[n-1]
+		switch {
+		case named != s.named:
+			r.part("the lines have another form from here on: another run of tcpdump, perhaps of another host")
+		case !h.blank && s.blanks == 0 && s.delta < 3 && h.stamp.fallsBehind(last):
+			if r.parts++; !r.apart || r.parts > maxParts { // a capture that was put together of others has its packets so
+				s.gap("times go back: the lines are in no order, or of more than one capture")
+				break
+			}
+			r.part("times begin again: another run of tcpdump, perhaps of another host")
+		}
+	}
+	r.s.named, r.apart = named, false
 }
 
 // takesInner tells whether a line without a time is what the record carries or quotes.
@@ -229,15 +323,15 @@ func (c *record) takesInner(h head, indent int) bool {
 	if !h.ip {
 		return false
 	}
-	of := c.text
-	if len(c.inner) > 0 {
-		of = c.inner[len(c.inner)-1]
-	}
+	of := c.last()
 	if carries(of) {
 		return !strings.Contains(of, ": IP ") && !strings.Contains(of, ": IP6 ") && !strings.Contains(of, ", ethertype ")
 	}
-	return indent > c.indent && strings.Contains(of, ": ICMP") && (strings.Contains(of, "unreachable") || strings.Contains(of, "time exceeded") || strings.Contains(of, "too big"))
+	// Every packet has a time, and what it quotes has none; without times the indentation tells.
+	return isError(of) && (c.head.stamp.kind != noStamp || indent > c.indent)
 }
+
+var quotedHeader = regexp.MustCompile(`^\((?:tos|hlim|class|flowlabel) `)
 
 // carries tells whether a layer is a tunnel whose inside is printed on a line of its own.
 func carries(s string) bool {
@@ -248,7 +342,12 @@ func carries(s string) bool {
 var wholeRecord = regexp.MustCompile(` > [^ ]+: .*(?:, length:? \d+|\(\d+\)|tcp \d+|unreachable|\])$|, length \d+: [A-Z]`)
 
 // isWhole tells whether a record's text is one that ends where a packet's does.
-func isWhole(s string) bool { return strings.Contains(s, " > ") && wholeRecord.MatchString(s) }
+func isWhole(s string) bool {
+	return strings.Contains(s, " > ") && wholeRecord.MatchString(s) && !flagsAlone.MatchString(s)
+}
+
+// flagsAlone ends where a line may have been broken.
+var flagsAlone = regexp.MustCompile(`Flags \[[^\]]*\]$`)
 
 // flush ends the record at hand.
 func (r *reader) flush() {
@@ -263,13 +362,18 @@ func (r *reader) flush() {
 	if c.head.frame > 0 {
 		frame = c.head.frame
 	}
+	for _, text := range append([]*string{&c.text}, pointers(c.inner)...) {
+		if isCutNumber(*text) && !isWhole(*text) {
+			*text += cutMark
+		}
+	}
 	at := s.at(c.head)
 	if !c.head.ip {
 		s.Summary.Skipped[wire.SkipNotIP]++
 		return
 	}
 	l, ok := parseLayer(c.text)
-	if !ok {
+	if !ok || l.cut {
 		s.Summary.Skipped[wire.SkipTooShort]++
 		s.absent++
 		return
@@ -293,6 +397,13 @@ func (r *reader) flush() {
 		}
 		l.inner = append(l.inner, inner[1:]...)
 	}
+}
+
+func pointers(list []string) (out []*string) {
+	for i := range list {
+		out = append(out, &list[i])
+	}
+	return out
 }
 
 // at is the interface that a packet was seen at.
@@ -419,7 +530,7 @@ func (r *reader) end() {
 		s.gap(fmt.Sprintf("tcpdump counts %d packets, and the text holds %d", n, sum.Frames))
 	}
 	if s.absent > 0 {
-		s.gap(fmt.Sprintf("%d packets are cut before their addresses", s.absent))
+		s.gap(fmt.Sprintf("%d packets are cut before what tells what they are", s.absent))
 	}
 	kernel, hasKernel := s.counted["dropped by kernel"]
 	device, hasDevice := s.counted["dropped by interface"]

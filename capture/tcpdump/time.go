@@ -186,3 +186,13 @@ func (s *section) measure(c *clock) (relative bool) {
 	}
 	return relative
 }
+
+// fallsBehind tells whether a time lies before another that stands before it in the text by more than packets of one run do, which come
+// from several queues. A clock that begins a new day does not; times of the first hour may be ones that count from another packet.
+func (s stamp) fallsBehind(last stamp) bool {
+	const slack, hour = int64(time.Second), int64(time.Hour)
+	if s.kind != last.kind || s.kind == noStamp || s.kind == deltaStamp || last.ns-s.ns <= slack {
+		return false
+	}
+	return s.kind != clockStamp || last.ns > hour && last.ns-s.ns < 12*hour
+}

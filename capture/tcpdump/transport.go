@@ -77,6 +77,7 @@ func (l *layer) tcp(s string) {
 		}
 	}
 	l.p.Known |= wire.KnowTransport
+	l.p.Window = 0xffff // not 0, until it is read
 	hasOptions, ended := false, false
 	for rest = strings.TrimLeft(rest, ", "); rest != "" && !ended; rest = strings.TrimLeft(rest, ", ") {
 		key, behind, _ := strings.Cut(rest, " ")
@@ -92,12 +93,16 @@ func (l *layer) tcp(s string) {
 			from, _, _ := strings.Cut(word, ":")
 			if n, err := strconv.ParseUint(from, 10, 32); err == nil {
 				l.seq = int64(n)
+			} else {
+				l.p.Known &^= wire.KnowTransport
 			}
 			rest = behind[len(word):]
 		case "ack":
 			word := firstToken(behind)
 			if n, err := strconv.ParseUint(word, 10, 32); err == nil {
 				l.ack = int64(n)
+			} else {
+				l.p.Known &^= wire.KnowTransport
 			}
 			rest = behind[len(word):]
 		case "win":
@@ -124,6 +129,13 @@ func (l *layer) tcp(s string) {
 		default: // a word of a cut line, or of another tool
 			ended = true
 		}
+	}
+	// tcpdump prints the numbers of all that have one (print-tcp.c): without them the line is cut, or a person left out all behind the flags.
+	if bare := strings.HasSuffix(s, "]") && strings.Count(s, "]") == 1; bare {
+		return
+	}
+	if l.seq < 0 && l.p.Flags&(wire.SYN|wire.FIN|wire.RST|wire.PSH) != 0 || l.ack < 0 && l.p.Flags&wire.ACK != 0 {
+		l.p.Known &^= wire.KnowTransport
 	}
 }
 
@@ -179,6 +191,8 @@ func (l *layer) udp(r string) {
 		l.vxlan(wire.TunnelGeneve, r)
 	case strings.HasPrefix(r, "OTV"): // port 8472, where tcpdump takes VXLAN for it
 		l.vxlan(wire.TunnelVXLAN, r)
+	case isBegun(r):
+		l.cut = true
 	default:
 		// "32746+ A? www.example.com. (32)", "NTPv4, Client, length 48"
 		if i := strings.LastIndex(r, "length "); i >= 0 {
@@ -198,6 +212,23 @@ func (l *layer) udp(r string) {
 		}
 	}
 }
+
+// isBegun tells whether a text is the beginning of what tells the protocol, and no more of it, or broken within that.
+func isBegun(s string) bool {
+	s = strings.TrimSuffix(s, cutMark)
+	if bare := unbroken(s); strings.HasPrefix(bare, "Flags[") || strings.HasPrefix(bare, "ICMP") {
+		return true
+	}
+	for _, whole := range []string{"Flags [", "ICMP ", "ICMP6, ", "tcp ", "sctp (", "UDP, length "} {
+		if strings.HasPrefix(whole, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// unbroken is a text's beginning without blanks, so that a word is found in which a line was broken.
+func unbroken(s string) string { return strings.ReplaceAll(s[:min(len(s), 96)], " ", "") }
 
 // vxlan is a carrier whose inner packet stands behind it, on the same line or on the next.
 func (l *layer) vxlan(t wire.Tunnel, r string) {

@@ -324,5 +324,8 @@ func (k expectKey) doubt(r *Request) (bool, string) {
 			return true, u.Text
 		}
 	}
+	if k.key == "completed" && !r.Completed && r.listed() {
+		return true, "a connection table does not tell whether data was answered"
+	}
 	return k.of(r) == "unknown", "no reason recorded"
 }

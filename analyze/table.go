@@ -31,6 +31,11 @@ func FromTable(facts *cluster.Facts) *Result {
 	return res
 }
 
+// listed tells whether a connection table lists the request, and no packet of it is known.
+func (r *Request) listed() bool {
+	return r.tracked != nil && r.seenAt.a == nil && (r.Outcome == HandshakeCompleted || r.Outcome == Answered)
+}
+
 // fromEntry makes a request of a connection.
 func (a *analysis) fromEntry(e *cluster.Entry) Request {
 	t := e.Orig

@@ -73,6 +73,10 @@ func TestFromTable(t *testing.T) {
 		if r.Source != SourceUnknown && r.Source != SourceLocal && r.Basis != BasisConntrack {
 			t.Errorf("%s: basis %s", c.line, r.Basis)
 		}
+		// Whether data was answered no table tells, of one that is still open.
+		if e, err := ParseExpect("completed=true"); err != nil || (r.Outcome == HandshakeCompleted || r.Outcome == Answered) && !r.Completed && e.Check(res, Selector{}).State != Inconclusive {
+			t.Errorf("%s: completed=true is %+v, %v", c.line, e.Check(res, Selector{}), err)
+		}
 		if r.First != wire.NoTime || len(r.Legs) != 0 || r.counted() {
 			t.Errorf("%s: packets or times that no table holds: %+v", c.line, r)
 		}

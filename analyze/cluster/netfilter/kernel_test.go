@@ -87,6 +87,9 @@ func TestAsTheKernel(t *testing.T) {
 		{"-L: a comment that ends early", []string{listed("    1    33 MASQUERADE  0  " + row + " /* */ state ESTABLISHED */\n")}, udp, "undetermined"},
 		{"-L: a comment that names a target", []string{listed("    1    33 MASQUERADE  0  " + row + " /* b */ LOG */ mark match 0x1\n")}, udp, "undetermined"},
 		{"-L: a chain that looks like a counter", []string{listed("    1    33 10K        0  "+row+"\n") + "\nChain 10K (1 references)\n pkts bytes target     prot opt in     out     source               destination         \n    1    33 MASQUERADE  0  " + row + "\n\nChain LAST (0 references)\n pkts bytes target     prot opt in     out     source               destination         \n"}, udp, "masqueraded"},
+		{"rules of ip6tables without their head", []string{"*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -d fd00::/8 -j RETURN\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n"}, udp, "undetermined"},
+		{"the same, asked of IPv6", []string{"*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -d fd00::/8 -j RETURN\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n"}, "fd00:4::7 > 2001:db8::9 udp/53 in=eth1 out=eth0", "masqueraded"},
+		{"the same behind rules of iptables", []string{"*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -d 10.0.0.0/8 -j RETURN\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n", "*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -d fd00::/8 -j RETURN\nCOMMIT\n"}, udp, "masqueraded"},
 		{"a chain that is called like a target", []string{natTable("TARPIT", "-A POSTROUTING -j TARPIT\n-A TARPIT -j MASQUERADE\n")}, udp, "masqueraded"},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, []question{{c.ask, c.want, "", ""}}, c.texts...) })

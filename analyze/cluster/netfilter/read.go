@@ -210,7 +210,10 @@ func (r *reader) rule(line string, n int) bool {
 
 // family tells by a rule's addresses that rules without a head are ip6tables'.
 func (r *reader) family(w []string) {
-	if r.save.table != nil {
+	if t := r.save.table; t != nil {
+		if t.v4 && !t.v6 && namesIPv6(w) { // the head that would say it was not copied
+			t.v4, t.v6, r.save.v6 = false, true, true
+		}
 		return
 	}
 	for i, s := range w {
@@ -222,6 +225,16 @@ func (r *reader) family(w []string) {
 			return
 		}
 	}
+}
+
+// namesIPv6 tells whether a rule asks for an IPv6 address, which no rule of an IPv4 table does.
+func namesIPv6(w []string) bool {
+	for i := 1; i < len(w); i++ {
+		if p, ok := prefix(w[i]); ok && p.Addr().Is6() && (w[i-1] == "-s" || w[i-1] == "-d" || w[i-1] == "!") {
+			return true
+		}
+	}
+	return false
 }
 
 func isChainName(s string) bool {

@@ -381,6 +381,11 @@ func readConfigMaps(all []configObject, setup MasqSetup) (*Intent, error) {
 			in.warn("wrong-configmap", fmt.Sprintf("the DaemonSet mounts the ConfigMap %s and not %s: the agent does not read this one. What is taken here are its defaults", plain(setup.ConfigMap), plain(n)), n)
 			continue
 		}
+		usual := cmp.Or(setup.ConfigMap, "ip-masq-agent")
+		if n, space := o.Metadata.Name, o.Metadata.Namespace; !setup.Stated && setup.Agent != AgentAzure && (n != "" && n != usual || space != "" && space != "kube-system") {
+			in.warn("wrong-configmap", fmt.Sprintf("the agent's usual DaemonSet mounts the ConfigMap kube-system/%s and not %s: then the agent finds no file, and uses its defaults without a word. What the list says is taken here as meant; --agent-manifest tells",
+				plain(usual), o.name()), o.name())
+		}
 		keys := o.keys()
 		var odd []string
 		for _, k := range keys {

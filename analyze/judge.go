@@ -342,28 +342,20 @@ func sentence(b []byte, format string, args ...any) []byte {
 			break
 		}
 		b = append(b, rest[:at]...)
-		verb := rest[at+1]
+		verb := byte(0) // the one that the argument is written for here
 		switch v := given[0].(type) {
 		case string:
-			if verb != 's' {
-				return fmt.Appendf(b[:begin], format, args...)
-			}
-			b = append(b, v...)
+			verb, b = 's', append(b, v...)
 		case wire.Addr:
-			if verb != 's' {
-				return fmt.Appendf(b[:begin], format, args...)
-			}
 			if name := v.Name(); name != "" {
-				b = append(b, name...)
+				verb, b = 's', append(b, name...)
 			} else {
-				b = v.Netip().AppendTo(b)
+				verb, b = 's', v.Netip().AppendTo(b)
 			}
 		case uint8:
-			if verb != 'd' {
-				return fmt.Appendf(b[:begin], format, args...)
-			}
-			b = strconv.AppendUint(b, uint64(v), 10)
-		default:
+			verb, b = 'd', strconv.AppendUint(b, uint64(v), 10)
+		}
+		if rest[at+1] != verb {
 			return fmt.Appendf(b[:begin], format, args...)
 		}
 		rest, given = rest[at+2:], given[1:]

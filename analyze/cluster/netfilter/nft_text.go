@@ -808,7 +808,7 @@ func (p *nftRule) setsMark(f func(mark, connection bits) (bits, bits)) {
 
 func (p *nftRule) xtTarget(name string) {
 	t := xtTarget(name)
-	if t.mark != nil && t.verdict == goOn {
+	if t.mark != nil {
 		p.setsMark(t.mark)
 		return
 	}

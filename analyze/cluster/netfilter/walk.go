@@ -131,25 +131,23 @@ func (rs *Ruleset) Ask(p Packet) Verdict {
 		chains := slices.DeleteFunc(rs.hooked(h, v4), func(c *chain) bool { return h == Postrouting && c.nat })
 		w.hook = h
 		var out *Verdict
-		late := slices.IndexFunc(chains, func(c *chain) bool { return h == Postrouting && c.turn() >= prioritySNAT })
-		if late < 0 {
-			late = len(chains)
+		beside, late := len(chains), len(chains) // where the chains begin that are asked at nat's turn, and those behind it
+		if h == Postrouting {
+			turn := func(c *chain, at int) int { return cmp.Compare(c.turn(), at) }
+			beside, _ = slices.BinarySearchFunc(chains, prioritySNAT, turn)
+			late, _ = slices.BinarySearchFunc(chains, prioritySNAT+1, turn)
 		}
 		before := func(c *chain) bool {
 			out = w.before(c)
 			return out == nil
 		}
-		w.each(chains[:late], before)
-		if out == nil && late < len(chains) { // asked beside nat or after it: what they set is no mark that it sees for certain
+		w.each(chains[:beside], before)
+		if out == nil && beside < len(chains) { // what they set is no mark that nat sees for certain
 			mark, connection := w.mark, w.connmrk
-			beside := slices.IndexFunc(chains, func(c *chain) bool { return h == Postrouting && c.turn() > prioritySNAT })
-			if beside < 0 {
-				beside = len(chains)
-			}
-			w.each(chains[late:beside], before)
+			w.each(chains[beside:late], before)
 			mark, connection = w.mark.merge(mark), w.connmrk.merge(connection)
 			if out == nil {
-				w.each(chains[beside:], before)
+				w.each(chains[late:], before)
 			}
 			w.mark, w.connmrk = mark, connection
 		}

@@ -461,14 +461,12 @@ func targetOf(name string, opts []string) target {
 		t.verdict = divert
 	case "SET":
 		for i, w := range opts {
-			switch w {
-			case "--map-set", "--map-mark":
-				t.mark = anyMark
-			case "--add-set", "--del-set":
-				if i+1 < len(opts) {
-					t.sets = append(t.sets, opts[i+1])
-				}
+			if (w == "--add-set" || w == "--del-set") && i+1 < len(opts) {
+				t.sets = append(t.sets, opts[i+1])
 			}
+		}
+		if len(t.sets) == 0 { // --map-set gives the packet what the set holds; where options are not shown it may be that
+			t.mark = anyMark
 		}
 	case "MARK":
 		t.mark = markTarget(opt)

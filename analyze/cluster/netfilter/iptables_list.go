@@ -325,6 +325,9 @@ func listedMatches(s string, proto wire.Proto, target string) (cs []condition, o
 		case w == "[goto]":
 			away = true
 			at++
+		case target == "SET" && is("add-set", ""), target == "SET" && is("del-set", ""):
+			opts = append(opts, "--"+w, words[at+1])
+			at = len(words) // its other options do not matter here
 		case w == "random-fully", w == "random", w == "persistent":
 			opts = append(opts, "--"+w)
 			at++

@@ -251,7 +251,7 @@ func (m *matcher) none(at Moment) error {
 	for i := range in.Requests {
 		all[i] = in.Requests[i].Request
 	}
-	e := &NoRequestError{Nearest: m.opt.Which.nearest(all)}
+	e := &NoRequestError{Nearest: m.opt.Which.nearest((&Result{Requests: all}).Each, func(i int) *Request { return &all[i] })}
 	for i := range in.Requests {
 		r := &in.Requests[i].Request
 		same := m.opt.Which.server.IsValid() && m.opt.Which.server.Contains(r.Server.Addr.Netip())

@@ -161,15 +161,15 @@ func (res *Result) Select(sel Selector) *Result {
 		return res
 	}
 	out := *res
-	out.Requests = nil
-	for i := range res.Requests {
-		if sel.Match(&res.Requests[i]) {
-			out.Requests = append(out.Requests, res.Requests[i])
+	out.Requests, out.onDemand, out.survey = nil, nil, nil
+	for i, r := range res.Each {
+		if sel.Match(r) {
+			out.Requests = append(out.Requests, *res.At(i, nil))
 		}
 	}
-	out.Asked, out.LeftOut = sel.String(), len(res.Requests)-len(out.Requests)
+	out.Asked, out.LeftOut = sel.String(), res.Len()-len(out.Requests)
 	if len(out.Requests) == 0 {
-		out.Nearest = sel.nearest(res.Requests)
+		out.Nearest = sel.nearest(res.Each, func(i int) *Request { return res.At(i, nil) })
 	}
 	out.conclude()
 	return &out
@@ -245,8 +245,7 @@ func (e Expect) Check(res *Result, sel Selector) Verdict {
 			v.Lines = append(v.Lines, fmt.Sprintf(format, args...))
 		}
 	}
-	for i := range res.Requests {
-		r := &res.Requests[i]
+	for _, r := range res.Each {
 		if !sel.Match(r) {
 			continue
 		}
@@ -300,12 +299,12 @@ func (e Expect) Any(res *Result, sel Selector) Verdict {
 	if all.State == Met {
 		return all
 	}
-	one := *res
-	for i := range res.Requests {
-		if !sel.Match(&res.Requests[i]) {
+	one := Result{Requests: make([]Request, 1)}
+	for _, r := range res.Each {
+		if !sel.Match(r) {
 			continue
 		}
-		one.Requests = res.Requests[i : i+1]
+		one.Requests[0] = *r
 		if v := e.Check(&one, sel); v.State == Met {
 			return v
 		}

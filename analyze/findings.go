@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"fmt"
+	bits64 "math/bits"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -34,7 +35,7 @@ type group struct {
 
 // destination is the requests of a group to one server, port and protocol, the example first.
 type destination struct {
-	example *Request
+	example int // number of a request
 	count   uint64
 }
 
@@ -462,12 +463,8 @@ const (
 	signSecond     // arrived with another source than it left the node with
 )
 
-// findings applies the rules, most severe first, and notes their codes at the requests.
+// findings applies the rules, most severe first.
 func findings(res *Result) []Finding {
-	for i := range res.Requests {
-		res.Requests[i].Findings = nil
-	}
-	markOtherReplies(res.Requests)
 	type dest struct {
 		group int
 		proto wire.Proto
@@ -478,50 +475,54 @@ func findings(res *Result) []Finding {
 		capture int
 		text    string
 	}
-	var out []Finding
+	type found struct {
+		groups  []group
+		byTitle map[title]int
+		byDest  map[dest]int
+	}
 	all := rules()
-	matches := make([]uint64, len(res.Requests)) // per request, a bit for each rule
-	inPieces(len(res.Requests), func(i int) {
-		for k := range all {
-			if all[k].match(&res.Requests[i]) {
-				matches[i] |= 1 << k
-			}
+	by := make([]found, len(all)) // per rule
+	var which []int32
+	for i, bits := range res.survey.matches {
+		if bits != 0 {
+			which = append(which, int32(i))
 		}
-	})
-	for number, ru := range all {
-		var groups []group
-		byTitle := make(map[title]int)
-		byDest := make(map[dest]int)
-		for i := range res.Requests {
-			if matches[i]>>number&1 == 0 {
-				continue
+	}
+	for i, r := range res.some(which) {
+		for bits := res.survey.matches[i]; bits != 0; bits &= bits - 1 {
+			n := bits64.TrailingZeros64(bits)
+			f := &by[n]
+			if f.byTitle == nil {
+				f.byTitle, f.byDest = make(map[title]int), make(map[dest]int)
 			}
-			r := &res.Requests[i]
-			r.Findings = append(r.Findings, ru.code)
-			k := title{r.capture(), ru.title(r)}
-			n, ok := byTitle[k]
+			k := title{r.capture(), all[n].title(r)}
+			at, ok := f.byTitle[k]
 			if !ok {
-				n = len(groups)
-				byTitle[k] = n
-				groups = append(groups, group{title: k.text})
+				at = len(f.groups)
+				f.byTitle[k] = at
+				f.groups = append(f.groups, group{title: k.text})
 			}
-			g := &groups[n]
+			g := &f.groups[at]
 			g.index = append(g.index, i)
-			d := dest{group: n, proto: r.Tuple.Proto, addr: r.Server.Addr}
+			d := dest{group: at, proto: r.Tuple.Proto, addr: r.Server.Addr}
 			if r.Server.HasPort {
 				d.port = r.Server.Port
 			}
-			m, ok := byDest[d]
+			m, ok := f.byDest[d]
 			if !ok {
 				m = len(g.dests)
-				byDest[d] = m
-				g.dests = append(g.dests, destination{example: r})
+				f.byDest[d] = m
+				g.dests = append(g.dests, destination{example: i})
 			}
 			g.dests[m].count++
 		}
-		for i := range groups {
-			g := &groups[i]
-			r := g.dests[0].example
+	}
+	var out []Finding
+	for n := range all {
+		ru := &all[n]
+		for i := range by[n].groups {
+			g := &by[n].groups[i]
+			r := res.At(g.dests[0].example, nil)
 			out = append(out, Finding{
 				Code: ru.code, Title: g.title, Severity: ru.severity, Observed: observe(res, g), Reading: ru.reading(res, r),
 				Next: ru.next(res, r), Requests: g.index,
@@ -535,9 +536,17 @@ func findings(res *Result) []Finding {
 	return out
 }
 
+// mayBeOthers tells whether a request that holds answers alone may be the answer to another one.
+func mayBeOthers(r *Request) bool {
+	return r.Tuple.Proto == wire.ProtoUDP || r.Tuple.Proto == wire.ProtoTCP
+}
+
 // markOtherReplies finds answers that came back to a client's port, or to the port that the node put in its place, from an
 // address that was not asked: datagrams to that port, and SYN-ACKs that acknowledge the SYN.
-func markOtherReplies(requests []Request) {
+func (res *Result) markOtherReplies() {
+	if len(res.survey.replyOnly) == 0 {
+		return
+	}
 	type socket struct {
 		capture int
 		proto   wire.Proto
@@ -553,31 +562,35 @@ func markOtherReplies(requests []Request) {
 		}
 		return k
 	}
-	relevant := func(r *Request) bool { return r.Tuple.Proto == wire.ProtoUDP || r.Tuple.Proto == wire.ProtoTCP }
-	var from map[socket]*Request
-	for i := range requests {
-		if r := &requests[i]; relevant(r) && r.Outcome == ReplyOnly {
-			if from == nil {
-				from = make(map[socket]*Request)
-			}
-			from[key(r, &r.Client)] = r
+	from := make(map[socket]int)
+	var room Room
+	for _, i := range res.survey.replyOnly {
+		r := res.At(int(i), &room)
+		from[key(r, &r.Client)] = int(i)
+	}
+	var unanswered []int32
+	for i, n := range res.survey.class {
+		if res.survey.alike[n].outcome == RequestOnly {
+			unanswered = append(unanswered, int32(i))
 		}
 	}
-	if from == nil {
-		return
+	type pair struct{ asked, answer int }
+	var pairs []pair
+	for i, r := range res.some(unanswered) {
+		if !mayBeOthers(r) {
+			continue
+		}
+		o, ok := from[key(r, &r.Client)]
+		if !ok && r.Egress != nil {
+			o, ok = from[key(r, r.Egress)]
+		}
+		if ok && res.At(o, &room).Server.Addr != r.Server.Addr {
+			pairs = append(pairs, pair{i, o})
+		}
 	}
-	for i := range requests {
-		r := &requests[i]
-		if !relevant(r) || r.Outcome != RequestOnly {
-			continue
-		}
-		o := from[key(r, &r.Client)]
-		if o == nil && r.Egress != nil {
-			o = from[key(r, r.Egress)]
-		}
-		if o == nil || o.Server.Addr == r.Server.Addr {
-			continue
-		}
+	all := rules()
+	for _, p := range pairs {
+		r, o := res.mark(p.asked), res.mark(p.answer)
 		r.signs |= signReplyOther
 		r.replyFrom = o.Server.Addr
 		o.signs |= signOtherReply
@@ -592,6 +605,8 @@ func markOtherReplies(requests []Request) {
 			r.unknown("source", "egress-not-joined", text, "")
 			r.unknown("stopped_at", "egress-not-joined", text, "")
 		}
+		res.survey.again(all, p.asked, r)
+		res.survey.again(all, p.answer, o)
 	}
 }
 
@@ -599,7 +614,7 @@ func markOtherReplies(requests []Request) {
 func observe(res *Result, g *group) []string {
 	var out []string
 	for i := range g.dests[:min(len(g.dests), maxDescribed)] {
-		s := describe(res, g.dests[i].example)
+		s := describe(res, res.At(g.dests[i].example, nil))
 		if n := g.dests[i].count - 1; n > 0 {
 			s += fmt.Sprintf("; %s like it", plural(n, "more request"))
 		}
@@ -612,8 +627,9 @@ func observe(res *Result, g *group) []string {
 		}
 		out = append(out, fmt.Sprintf("and %s to %s", plural(n, "more request"), plural(uint64(len(rest)), "more destination")))
 	}
+	var room Room
 	for i := range g.dests {
-		if s, _ := contrast(res, g.dests[i].example); s != "" {
+		if s, _ := contrast(res, res.At(g.dests[i].example, &room)); s != "" {
 			return append(out, s)
 		}
 	}
@@ -628,31 +644,32 @@ func contrast(res *Result, r *Request) (text string, same bool) {
 		return "", false
 	}
 	if res.answered == nil {
-		res.answered = make(map[answeredKey][]*Request)
-		for i := range res.Requests {
-			o := &res.Requests[i]
-			if (o.Outcome == HandshakeCompleted || o.Outcome == Answered) && (o.Source == NodeOwn || o.Source == NodeSNATed) {
+		res.answered = make(map[answeredKey][]answered)
+		var room Room
+		for i := range res.survey.alike {
+			if c := &res.survey.alike[i]; (c.outcome == HandshakeCompleted || c.outcome == Answered) && (c.source == NodeOwn || c.source == NodeSNATed) {
+				o := res.At(c.First, &room)
 				k := answeredKey{o.capture(), o.Server.Addr}
 				if len(res.answered[k]) < 32 {
-					res.answered[k] = append(res.answered[k], o)
+					res.answered[k] = append(res.answered[k], answered{c.source, o.Tuple.Proto, o.Server, sourceShown(o)})
 				}
 			}
 		}
 	}
 	for _, o := range res.answered[answeredKey{r.capture(), r.Server.Addr}] {
-		what := o.Tuple.Proto.String()
-		if o.Server.HasPort {
-			what += " port " + itoa(uint64(o.Server.Port))
+		what := o.proto.String()
+		if o.server.HasPort {
+			what += " port " + itoa(uint64(o.server.Port))
 		}
-		alike := o.Tuple.Proto == r.Tuple.Proto && o.Server.Port == r.Server.Port
+		alike := o.proto == r.Tuple.Proto && o.server.Port == r.Server.Port
 		s := ""
 		switch {
-		case r.Source == PodSourced && o.Source == NodeOwn:
+		case r.Source == PodSourced && o.source == NodeOwn:
 			s = fmt.Sprintf("the node's own request to the same server (%s) was answered", what)
 		case r.Source == PodSourced:
-			s = fmt.Sprintf("a request to the same server that left as %s (%s) was answered", sourceShown(o), what)
-		case sourceShown(o) == sourceShown(r) && (r.Source == NodeSNATed || r.Source == NodeOwn || r.Source == NodeSourced):
-			s = fmt.Sprintf("another request from %s to the same server (%s) was answered", sourceShown(o), what)
+			s = fmt.Sprintf("a request to the same server that left as %s (%s) was answered", o.left, what)
+		case o.left == sourceShown(r) && (r.Source == NodeSNATed || r.Source == NodeOwn || r.Source == NodeSourced):
+			s = fmt.Sprintf("another request from %s to the same server (%s) was answered", o.left, what)
 		}
 		if s != "" && (text == "" || alike && !same) {
 			text, same = s, alike
@@ -981,9 +998,7 @@ func (res *Result) configured(r *Request) (is netfilter.Answer, because string) 
 // limits are sentences on what the result cannot carry.
 func limits(res *Result) []string {
 	out := slices.Clone(res.stated)
-	if res.Facts.HasPodFacts() && len(res.Requests) > 0 && !slices.ContainsFunc(res.Requests, func(r Request) bool {
-		return r.Client.Role.Kind == cluster.RolePod || r.Server.Role.Kind == cluster.RolePod || r.Backend != nil && r.Backend.Role.Kind == cluster.RolePod
-	}) {
+	if res.Facts.HasPodFacts() && res.Len() > 0 && !res.survey.pods {
 		out = append(out, "no request has an address in the given Pod ranges: are they this cluster's, and is this the Pod's node?")
 	}
 	for i := range res.Captures {

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"slices"
 )
@@ -10,8 +11,8 @@ import (
 const maxNearest = 5
 
 // nearest returns the requests that a selection which picks none of them most likely meant: those that fit most of its
-// parts, one for each pair of client and server. Requests between neighbours come last.
-func (s Selector) nearest(requests []Request) []Request {
+// parts, one for each pair of client and server. Requests between neighbours come last. at gives one of them to keep.
+func (s Selector) nearest(requests iter.Seq2[int, *Request], at func(i int) *Request) []Request {
 	type pair struct {
 		proto  string
 		client netip.Addr
@@ -20,22 +21,22 @@ func (s Selector) nearest(requests []Request) []Request {
 	}
 	type candidate struct{ index, misses int }
 	var best []candidate
-	for i := range requests {
-		c := candidate{i, s.misses(&requests[i])}
+	for i, r := range requests {
+		c := candidate{i, s.misses(r)}
 		// Only what could be among the best is kept and sorted: a capture may have hundreds of thousands of requests.
 		if len(best) == maxNearest*8 && c.misses >= best[len(best)-1].misses {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(best, c, func(a, b candidate) int {
+		place, _ := slices.BinarySearchFunc(best, c, func(a, b candidate) int {
 			return cmp.Or(cmp.Compare(a.misses, b.misses), cmp.Compare(a.index, b.index))
 		})
-		best = slices.Insert(best, at, c)
+		best = slices.Insert(best, place, c)
 		best = best[:min(len(best), maxNearest*8)]
 	}
 	var out []Request
 	seen := make(map[pair]bool)
 	for _, c := range best {
-		r := &requests[c.index]
+		r := at(c.index)
 		k := pair{r.Tuple.Proto.String(), r.Client.Addr.Netip(), r.Server.Addr.Netip(), r.Server.Port}
 		if seen[k] || len(out) == maxNearest {
 			continue

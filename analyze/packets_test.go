@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -594,13 +595,58 @@ func resultOf(t testing.TB, facts *cluster.Facts, parts ...part) *Result {
 	return runOf(t, facts, Options{}, captureOf(t, parts...))
 }
 
+// runOf runs the analysis, with requests held and with requests on demand: nobody can tell one from the other.
 func runOf(t testing.TB, facts *cluster.Facts, opt Options, inputs ...Input) *Result {
 	t.Helper()
+	again := slices.Clone(inputs)
+	for i := range again {
+		if src, ok := again[i].Source.(*slice); ok && again[i].Side == again[0].Side { // those of pairs are held
+			anew := *src
+			again[i].Source = &anew
+		} else {
+			again = nil
+			break
+		}
+	}
 	res, err := Run(inputs, facts, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if again == nil {
+		return res
+	}
+	opt.OnDemand = true
+	other, err := Run(again, facts, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameOnDemand(t, other, res)
 	return res
+}
+
+// sameOnDemand holds a result whose requests are judged when they are asked for against one that holds them.
+func sameOnDemand(t testing.TB, got, want *Result) {
+	t.Helper()
+	if got.Len() != want.Len() {
+		t.Fatalf("%d requests on demand, %d held", got.Len(), want.Len())
+	}
+	all := *got
+	all.Requests, all.onDemand = make([]Request, got.Len()), nil
+	if got.Len() == 0 {
+		all.Requests = want.Requests
+	}
+	one := gathered(want)
+	for i, r := range got.Each {
+		all.Requests[i] = *got.At(i, nil)
+		sides := [2]Request{*r, one.Requests[i]} // before the next is asked for
+		sides[0].Frames, sides[0].seenAt, sides[0].alsoAt = r.Cited(), passage{}, nil
+		if !reflect.DeepEqual(sides[0], sides[1]) {
+			t.Fatalf("request %d on demand:\n%+v\nheld:\n%+v", i, sides[0], sides[1])
+		}
+	}
+	if !reflect.DeepEqual(gathered(&all), one) {
+		t.Errorf("on demand and held differ\n%s", firstDifference(verdicts(all.Requests), verdicts(want.Requests)))
+	}
 }
 
 // requestsOf are the requests of one capture made of parts.

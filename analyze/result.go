@@ -8,7 +8,7 @@ import (
 // Result is everything that one run concludes. It is deterministic: the same captures and facts give the same Result.
 type Result struct {
 	Captures []CaptureInfo
-	Requests []Request // in order of first packet, then of tuple
+	Requests []Request // in order of first packet, then of tuple, where they are held; see Len, At and Each
 	Findings []Finding // most severe first
 	Sources  []SourceCount
 	// Limits are sentences on what the whole result cannot carry: drops, cut files, flows that were let go, unknown filters.
@@ -31,12 +31,23 @@ type Result struct {
 	stated []string // what the person stated of the far captures, as limits
 	// answered are requests that were answered, for comparison; made by contrast, and kept by a selection, so that what is
 	// compared with need not be selected.
-	answered map[answeredKey][]*Request
+	answered map[answeredKey][]answered
+
+	onDemand *onDemand // nil where requests are held
+	survey   *survey
 }
 
 type answeredKey struct {
 	capture int
 	server  wire.Addr
+}
+
+// answered is what requests are compared with that were not.
+type answered struct {
+	source Source
+	proto  wire.Proto
+	server Endpoint
+	left   string // the source address that it left with
 }
 
 // CaptureInfo is one capture as it was read and understood.
@@ -188,7 +199,7 @@ type Finding struct {
 	Observed []string
 	Reading  []string
 	Next     []string // commands or steps; commands are on a line of their own with two spaces before
-	Requests []int    // indices into Result.Requests
+	Requests []int    // numbers of requests: see Result.At
 }
 
 // SourceCount counts requests and packets per source address as they left the node.

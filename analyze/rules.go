@@ -158,8 +158,7 @@ func (h *rulesHolder) captured() []RuleRow {
 	var clients [][]netip.Addr
 	var out []map[string]bool
 	left := make(map[key]bool)
-	for i := range h.res.Requests {
-		r := &h.res.Requests[i]
+	for i, r := range h.res.Each {
 		to := leftFor(r)
 		if !asksRules(r) || !h.asksFrom(r) || h.q.Proto != wire.ProtoNone && r.Tuple.Proto != h.q.Proto || h.q.Port >= 0 && (!to.HasPort || int(to.Port) != h.q.Port) {
 			continue
@@ -230,8 +229,7 @@ func (h *rulesHolder) stated(to netip.Prefix) []RuleRow {
 		rows[i].Proto, rows[i].Port = h.q.Proto, h.q.Port
 		pieces = append(pieces, rows[i].To)
 	}
-	for i := range h.res.Requests {
-		r := &h.res.Requests[i]
+	for i, r := range h.res.Each {
 		end := leftFor(r)
 		if !asksRules(r) || !to.Contains(end.Addr.Netip()) || h.q.Proto != wire.ProtoNone && r.Tuple.Proto != h.q.Proto ||
 			h.q.Port >= 0 && (!end.HasPort || int(end.Port) != h.q.Port) || !h.asksFrom(r) {
@@ -616,7 +614,7 @@ func ruleFindings(res *Result, rows []RuleRow) []Finding {
 		slices.Sort(f.Requests)
 		f.Requests = slices.Compact(f.Requests)
 		for _, n := range f.Requests {
-			res.Requests[n].Findings = append(res.Requests[n].Findings, f.Code)
+			res.foundOf(n, f.Code)
 		}
 		if more := g.more[i]; more.rows > 0 {
 			f.Observed = append(f.Observed, more.String())
@@ -632,6 +630,7 @@ type ruleGroups struct {
 	out   []Finding
 	more  map[int]moreRows
 	index map[[2]string]int
+	room  Room
 }
 
 // moreRows are those of a finding that are not described.
@@ -666,7 +665,7 @@ func (g *ruleGroups) add(f Finding, r *RuleRow, requests []int, observed string)
 	}
 	to := r.Destination()
 	if len(requests) > 0 {
-		q := &g.res.Requests[requests[0]]
+		q := g.res.At(requests[0], &g.room)
 		to = q.Tuple.Proto.String() + " " + q.Client.Addr.String() + " > " + addrPort(leftFor(q))
 	}
 	if n := len(requests) - 1; n > 0 {
@@ -745,7 +744,7 @@ func (g *ruleGroups) seen(r *RuleRow, as netfilter.Answer) []int {
 	var out []int
 	for _, n := range r.Requests {
 		var one RuleRow
-		one.take(n, &g.res.Requests[n])
+		one.take(n, g.res.At(n, &g.room))
 		if one.Seen() > 0 && (as == netfilter.Undetermined || one.Wire() == as) {
 			out = append(out, n)
 		}

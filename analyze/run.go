@@ -40,6 +40,9 @@ type Options struct {
 	Pair     PairOptions
 	// Rules asks for destinations of configuration and rules; nil asks for those of the captures.
 	Rules *RulesQuestion
+	// OnDemand has requests judged when they are asked for (Result.At, Result.Each) instead of held (Result.Requests), where each is judged
+	// by itself: not those of a pair, nor those of several nodes, which tell of each other.
+	OnDemand bool
 	// OtherRules says that masquerade configuration and rules are of another time than the captures, and not held against them.
 	OtherRules bool
 }
@@ -53,6 +56,7 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	res := &Result{Facts: facts, question: opt.Rules, otherRules: opt.OtherRules}
 	var sides [2][]*analysis
 	paired := slices.ContainsFunc(inputs, func(in Input) bool { return in.Side != inputs[0].Side })
+	onDemand := opt.OnDemand && !paired
 	res.Captures = make([]CaptureInfo, len(inputs))
 	// Captures have nothing in common until the two sides are held against each other: each is read and judged by itself.
 	groups := grouped(inputs, opt)
@@ -66,7 +70,9 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 			for g != nil {
 				t, sum, rest := g.read(res.Captures, facts, opt, !paired)
 				a := newAnalysis(t, sum, res.Captures, g.numbers(), facts, g.connections())
-				a.judgeAll()
+				if !onDemand {
+					a.judgeAll()
+				}
 				found[i] = append(found[i], a)
 				g = rest
 			}
@@ -88,11 +94,24 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	if len(sides[wire.SideNear]) > 0 && len(sides[wire.SideFar]) > 0 {
 		pair(res, sides[wire.SideNear], sides[wire.SideFar], opt.Pair)
 	}
+	if onDemand {
+		if of := slices.Concat(sides[0], sides[1]); inputs[0].Side == wire.SideFar || len(of) == 1 {
+			res.gather(of)
+			res.Limits = limits(res)
+			res.conclude()
+			return res, nil
+		}
+		for _, side := range sides { // of several nodes: see answeredElsewhere
+			for _, a := range side {
+				a.judgeAll()
+			}
+		}
+	}
 	res.finish(sides)
 	return res, nil
 }
 
-// finish gathers the requests of all captures and concludes from them together.
+// finish holds the requests of all captures and concludes from them together.
 func (res *Result) finish(sides [2][]*analysis) {
 	answeredElsewhere(sides[wire.SideNear])
 	for _, side := range sides {
@@ -109,6 +128,7 @@ func (res *Result) finish(sides [2][]*analysis) {
 		}
 	}
 	sortRequests(res.Requests)
+	res.surveyHeld()
 	res.Limits = limits(res)
 	res.conclude()
 }
@@ -122,9 +142,20 @@ func (r *Request) capture() int {
 
 // conclude fills in what follows from the requests: counts and findings. It runs again when requests are selected.
 func (res *Result) conclude() {
-	res.Sources = countSources(res.Requests)
+	if res.survey == nil {
+		res.surveyHeld()
+	}
+	res.markOtherReplies()
+	res.survey.number()
+	res.Sources = res.survey.sources
 	res.concludeRules()
+	res.found(rules())
 	res.Findings = findings(res)
+	if len(res.survey.more) > 0 {
+		res.survey.told()
+		res.survey.number()
+	}
+	res.survey.finish()
 }
 
 // sortRequests puts requests in order of first packet, then of tuple. Requests are large, so their order is sorted and each
@@ -157,97 +188,57 @@ func sortRequests(requests []Request) {
 	}
 }
 
-// number gives requests that nothing else tells apart a number, so that ids differ.
+// number gives requests of one capture that nothing else tells apart a number, so that ids differ.
 func number(requests []Request) {
-	type key struct {
-		t wire.Tuple
-		o uint64
-	}
-	keyOf := func(i int) key { return key{requests[i].Tuple, requests[i].Opening} }
-	// Hardly any share tuple and opening: those alone are counted whose hash occurs twice.
 	seed := maphash.MakeSeed()
-	hashes := make([]uint64, len(requests))
-	inPieces(len(requests), func(i int) { hashes[i] = maphash.Comparable(seed, keyOf(i)) })
-	sorted := slices.Clone(hashes)
-	slices.Sort(sorted)
-	twice := make(map[uint64]bool)
-	for i := 1; i < len(sorted); i++ {
-		if sorted[i] == sorted[i-1] {
-			twice[sorted[i]] = true
-		}
+	order := make([]int, len(requests))
+	for i := range order {
+		order[i] = i
 	}
-	if len(twice) == 0 {
-		return
-	}
-	var order []int
-	for i := range requests {
-		if twice[hashes[i]] {
-			order = append(order, i)
-		}
-	}
-	seen := make(map[key]uint64)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(requests[a].First, requests[b].First) })
-	for _, i := range order {
-		k := keyOf(i)
-		requests[i].Opening += seen[k] << 33
-		seen[k]++
+	name := func(i int) requestName {
+		return requestName{tuple: requests[order[i]].Tuple, opening: requests[order[i]].Opening}
+	}
+	hashes := make([]uint64, len(requests))
+	inPieces(len(requests), func(i int) { hashes[i] = maphash.Comparable(seed, name(i)) })
+	for i, n := range repeated(hashes, name) {
+		requests[order[i]].Opening += n << 33
 	}
 }
 
 // inPieces does something for each number below n, on all processors.
 func inPieces(n int, do func(i int)) {
-	const piece = 256
-	var next atomic.Int64
-	work := func() {
-		for {
-			from := int(next.Add(piece)) - piece
-			if from >= n {
-				return
-			}
-			for i := from; i < min(from+piece, n); i++ {
+	inPiecesBy(n, func() func(from, to int) {
+		return func(from, to int) {
+			for i := from; i < to; i++ {
 				do(i)
 			}
 		}
+	})
+}
+
+// pieceSize is how many requests are looked at between two looks at what others do.
+const pieceSize = 256
+
+// inPiecesBy does something for each piece of the numbers below n, on all processors. Each has its own way to do it, from begin.
+func inPiecesBy(n int, begin func() func(from, to int)) {
+	var next atomic.Int64
+	work := func() {
+		do := begin()
+		for {
+			from := int(next.Add(pieceSize)) - pieceSize
+			if from >= n {
+				return
+			}
+			do(from, min(from+pieceSize, n))
+		}
 	}
 	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), (n+piece-1)/piece) - 1 {
+	for range min(runtime.GOMAXPROCS(0), (n+pieceSize-1)/pieceSize) - 1 {
 		others.Go(work)
 	}
 	work()
 	others.Wait()
-}
-
-// countSources counts requests and packets per source address as they left the node.
-func countSources(requests []Request) []SourceCount {
-	index := make(map[wire.Addr]int)
-	var out []SourceCount
-	for i := range requests {
-		r := &requests[i]
-		e, sent := r.Egress, uint64(0)
-		for j := range r.Legs {
-			if r.Legs[j].Kind == LegEgress {
-				sent = max(sent, r.Legs[j].Sent)
-			}
-		}
-		if e != nil && sent == 0 {
-			sent = r.RequestsSent // seen leaving where no direction is recorded
-		}
-		if e == nil || sent == 0 || r.Source == SourceLocal || r.Way == Inbound || r.Way == WayLocal {
-			continue
-		}
-		k, ok := index[e.Addr]
-		if !ok {
-			k = len(out)
-			index[e.Addr] = k
-			out = append(out, SourceCount{Addr: e.Addr, Role: e.Role})
-		}
-		out[k].Requests++
-		out[k].Packets += sent
-	}
-	slices.SortFunc(out, func(p, q SourceCount) int {
-		return cmp.Or(cmp.Compare(q.Requests, p.Requests), p.Addr.Compare(q.Addr))
-	})
-	return out
 }
 
 // carriers sums up the outer flows of tunnels, per pair of hosts.

@@ -104,15 +104,15 @@ func (x *flowIndex) grow() {
 // keeping is where what lists and strings of requests hold is kept, one behind the other: a request has half a dozen of small ones, and
 // making each by itself took as long as judging. The zero keeping is ready.
 type keeping struct {
-	legs    []Leg
-	points  []Point
-	ends    []Endpoint
-	joins   []Join
-	reasons []Reason
-	unknown []Unknown
-	also    []passage
-	sides   []legState // of kept views
-	flows   []ref
+	legs    arena[Leg]
+	points  arena[Point]
+	ends    arena[Endpoint]
+	joins   arena[Join]
+	reasons arena[Reason]
+	unknown arena[Unknown]
+	also    arena[passage]
+	sides   arena[legState] // of kept views
+	flows   arena[ref]
 
 	// Room for what is being made.
 	word    []byte
@@ -132,31 +132,51 @@ func (k *keeping) prepare() {
 	}
 }
 
+// reuse forgets what is kept: its room is used again.
+func (k *keeping) reuse() {
+	k.legs.reuse()
+	k.points.reuse()
+	k.ends.reuse()
+	k.joins.reuse()
+	k.reasons.reuse()
+	k.unknown.reuse()
+	k.also.reuse()
+	k.sides.reuse()
+	k.flows.reuse()
+}
+
+// arena gives out small pieces of large ones, which are the larger the more are asked for.
+type arena[T any] struct{ free, all []T }
+
+func (a *arena[T]) take(n int) []T {
+	if len(a.free) < n {
+		a.all = make([]T, max(n, min(2*len(a.all), 1<<chunkBits)))
+		a.free = a.all
+	}
+	out := a.free[:n:n]
+	a.free = a.free[n:]
+	return out
+}
+
+func (a *arena[T]) reuse() { a.free = a.all }
+
 // keep copies a list into room, nil if it is empty. What is appended to the copy does not run into what lies behind it.
-func keep[T any](room *[]T, list []T) []T { return keepBoth(room, list, nil) }
+func keep[T any](room *arena[T], list []T) []T { return keepBoth(room, list, nil) }
 
 // keepBoth copies a list and what comes behind it into room.
-func keepBoth[T any](room *[]T, list, more []T) []T {
+func keepBoth[T any](room *arena[T], list, more []T) []T {
 	n := len(list) + len(more)
 	if n == 0 {
 		return nil
 	}
-	if len(*room) < n {
-		*room = make([]T, max(1<<chunkBits, n))
-	}
-	out := (*room)[:n:n]
-	*room = (*room)[n:]
+	out := room.take(n)
 	copy(out[copy(out, list):], more)
 	return out
 }
 
 // keepOne copies a record into room.
-func keepOne[T any](room *[]T, record *T) *T {
-	if len(*room) == 0 {
-		*room = make([]T, 1<<chunkBits)
-	}
-	out := &(*room)[0]
-	*room = (*room)[1:]
+func keepOne[T any](room *arena[T], record *T) *T {
+	out := &room.take(1)[0]
 	*out = *record
 	return out
 }

@@ -61,7 +61,7 @@ func TestSlab(t *testing.T) {
 
 // What is kept stays as it was when its neighbours grow, and an empty list is none.
 func TestKeep(t *testing.T) {
-	var room []int
+	var room arena[int]
 	if keep(&room, []int{}) != nil {
 		t.Error("an empty list is kept")
 	}

@@ -107,7 +107,7 @@ func factsOf(f *cluster.Facts) Facts {
 
 func summaryOf(res *analyze.Result) Summary {
 	s := Summary{
-		Requests:    uint64(len(res.Requests)),
+		Requests:    uint64(res.Len()),
 		BySource:    make(map[string]uint64),
 		ByOutcome:   make(map[string]uint64),
 		ByStoppedAt: make(map[string]uint64),
@@ -128,13 +128,26 @@ func summaryOf(res *analyze.Result) Summary {
 	for v := analyze.StopUnknown; v <= analyze.StopNodeIn; v++ {
 		s.ByStoppedAt[v.String()] = 0
 	}
-	for i := range res.Requests {
-		q := &res.Requests[i]
-		s.BySource[q.Source.String()]++
-		s.ByOutcome[q.Outcome.String()]++
-		s.ByStoppedAt[q.StoppedAt.String()]++
+	alike := res.Alike()
+	for i := range alike {
+		q := &alike[i]
+		s.BySource[q.Source().String()] += q.Count
+		s.ByOutcome[q.Outcome().String()] += q.Count
+		s.ByStoppedAt[q.StoppedAt().String()] += q.Count
 	}
 	return s
+}
+
+// n is how many requests one stands for.
+func (r *Request) n() uint64 { return 1 + r.more }
+
+// total is how many requests the record's stand for.
+func (rec *Record) total() uint64 {
+	var n uint64
+	for i := range rec.Requests {
+		n += rec.Requests[i].n()
+	}
+	return n
 }
 
 // selector names a request as --request takes it, without what a client chooses anew each time.
@@ -161,8 +174,9 @@ func once(in []string) []string {
 // capture of a busy node has hundreds of thousands of requests.
 type builder struct {
 	extent extent
-	places []int32 // of folded requests: where the one is that stands for each
 	res    *analyze.Result
+	room   analyze.Room
+	ids    map[int]string // of streamed requests, those that are referred to
 	addrs  map[wire.Addr]string
 	names  [][]Maybe // per capture, per interface
 
@@ -330,45 +344,56 @@ func nonZero[T comparable](v T) *T {
 
 // requests makes the record's requests, as many as it holds.
 func (b *builder) requests(r *Record) {
-	in := b.res.Requests
 	switch b.extent {
 	case streamed:
 		r.Requests = []Request{}
-		return
-	case folded:
+		b.ids = b.cite()
 	case whole, brief:
-		r.Requests = make([]Request, len(in))
-		for i := range in {
-			b.request(&r.Requests[i], &in[i])
+		r.Requests = make([]Request, b.res.Len())
+		for i, in := range b.res.Each {
+			b.request(&r.Requests[i], in, i)
 		}
-		return
-	}
-	b.places = make([]int32, len(in))
-	r.Requests = []Request{}
-	var words alikeWords
-	at := make(map[alike]int32)
-	for i := range in {
-		key := words.of(&in[i])
-		n, ok := at[key]
-		if !ok {
-			n = int32(len(r.Requests))
-			at[key] = n
-			r.Requests = append(r.Requests, Request{})
-			b.request(&r.Requests[n], &in[i])
-		} else {
-			r.Requests[n].more++
+	case folded:
+		alike := b.res.Alike()
+		r.Requests = make([]Request, len(alike))
+		for n := range alike {
+			b.request(&r.Requests[n], b.res.At(alike[n].First, &b.room), alike[n].First)
+			r.Requests[n].more = alike[n].Count - 1
 		}
-		b.places[i] = n
 	}
+}
+
+// cite makes the ids of the requests that something refers to by its number, where none are held.
+func (b *builder) cite() map[int]string {
+	ids := make(map[int]string)
+	for i := range b.res.Findings {
+		for _, n := range b.res.Findings[i].Requests {
+			ids[n] = ""
+		}
+	}
+	for i := range b.res.Rules {
+		for _, n := range b.res.Rules[i].Requests {
+			ids[n] = ""
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	for i, in := range b.res.Each {
+		if _, ok := ids[i]; ok {
+			ids[i] = requestID(in)
+		}
+	}
+	return ids
 }
 
 // id is the id of the result's n-th request, of one that is folded the id of the one that stands for it.
 func (b *builder) id(r *Record, n int) string {
 	switch b.extent {
 	case streamed:
-		return requestID(&b.res.Requests[n])
+		return b.ids[n]
 	case folded:
-		n = int(b.places[n])
+		n = b.res.AlikeTo(n)
 	case whole, brief:
 	}
 	return r.Requests[n].ID
@@ -382,7 +407,7 @@ func captureOf(r *analyze.Request) int {
 	return r.Legs[0].Capture
 }
 
-func (b *builder) request(out *Request, in *analyze.Request) {
+func (b *builder) request(out *Request, in *analyze.Request, number int) {
 	*out = Request{
 		ID: requestID(in), Proto: in.Tuple.Proto.String(), Direction: in.Way.String(),
 		Client: b.endpoint(in.Client), Server: b.endpoint(in.Server),
@@ -412,7 +437,7 @@ func (b *builder) request(out *Request, in *analyze.Request) {
 		b.leg(&out.Legs[i], &in.Legs[i])
 	}
 	if b.extent == brief || b.extent == folded {
-		out.of = in
+		out.left = number + 1
 		return
 	}
 	b.single(out, in)
@@ -420,9 +445,9 @@ func (b *builder) request(out *Request, in *analyze.Request) {
 
 // whole is a request with all that is shown of one by itself.
 func (rec *Record) whole(r *Request) *Request {
-	if r.of != nil {
-		rec.from.single(r, r.of)
-		r.of = nil
+	if r.left > 0 {
+		rec.from.single(r, rec.from.res.At(r.left-1, &rec.from.room))
+		r.left = 0
 	}
 	return r
 }
@@ -436,10 +461,12 @@ func (rec *Record) sample(look func(r *Request)) {
 		}
 		return
 	}
-	all := rec.from.res.Requests
-	for i := range min(len(all), enough) {
+	for i, in := range rec.from.res.Each {
+		if i == enough {
+			break
+		}
 		var r Request
-		rec.from.request(&r, &all[i])
+		rec.from.request(&r, in, i)
 		look(rec.whole(&r))
 	}
 }

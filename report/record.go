@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/srcproof/srcproof/analyze"
-
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -164,8 +162,8 @@ type Request struct {
 	Findings        []string  `json:"findings"`
 	Legs            []Leg     `json:"legs"`
 
-	more uint64           // requests that are like this one and not in the record: see NewText
-	of   *analyze.Request // of which reasons and frames are not filled in yet: see NewText
+	more uint64 // requests that are like this one and not in the record: see NewText
+	left int    // number of the request, plus one, of which reasons and frames are not filled in yet: see NewText
 }
 
 // Unknown is one field that the captures do not carry.

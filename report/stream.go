@@ -21,7 +21,7 @@ func (e *encoder) requests(rec *Record, one func(e *encoder, r *Request)) {
 		from int
 		done chan *encoder
 	}
-	all := rec.from.res.Requests
+	n := rec.from.res.Len()
 	workers := max(runtime.GOMAXPROCS(0), 1)
 	todo, order := make(chan piece, workers), make(chan piece, 2*workers)
 	start := *e
@@ -37,9 +37,9 @@ func (e *encoder) requests(rec *Record, one func(e *encoder, r *Request)) {
 				if start.depth > 0 {
 					out.more = start.more || p.from > 0 // elements of one list
 				}
-				for i := p.from; i < min(p.from+size, len(all)); i++ {
+				for i := p.from; i < min(p.from+size, n); i++ {
 					b.reuse()
-					b.request(&r, &all[i])
+					b.request(&r, b.res.At(i, &b.room), i)
 					one(out, &r)
 				}
 				p.done <- out
@@ -47,7 +47,7 @@ func (e *encoder) requests(rec *Record, one func(e *encoder, r *Request)) {
 		})
 	}
 	go func() {
-		for from := 0; from < len(all); from += size {
+		for from := 0; from < n; from += size {
 			p := piece{from, make(chan *encoder, 1)}
 			order <- p
 			todo <- p

@@ -110,5 +110,5 @@ func runAnalyze(ctx context.Context, std *stdio, opt analyzeOptions) error {
 	if len(set.sources) == 0 {
 		return set.err()
 	}
-	return opt.common.judge(ctx, std, set, analyze.Options{})
+	return opt.common.judge(ctx, std, set, analyze.Options{OnDemand: true})
 }

@@ -80,8 +80,7 @@ func (v *liveVerdicts) result(sum wire.Summary) *analyze.Result {
 		return res
 	}
 	before, left := v.connections.Len(), maxAskedAt
-	for i := range res.Requests {
-		r := &res.Requests[i]
+	for _, r := range res.Each {
 		if r.Basis == analyze.BasisTranslation || r.Basis == analyze.BasisConntrack || len(r.Legs) == 0 {
 			continue
 		}

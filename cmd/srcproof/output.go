@@ -43,7 +43,7 @@ func (o outputOptions) write(std *stdio, res *analyze.Result) error {
 		return report.WriteText(std.out, report.NewText(res, tool, opt), opt)
 	}
 	rec := report.NewStream(res, tool)
-	if len(res.Requests) == 0 && res.LeftOut > 0 { // the text says it itself
+	if res.Len() == 0 && res.LeftOut > 0 { // the text says it itself
 		std.say("no request matches %s; without --request there are %d", res.Asked, res.LeftOut)
 	}
 	if o.format == "json" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ func TestSameResult(t *testing.T) {
 		if err != nil || len(raw) > 20<<20 {
 			continue
 		}
-		say := func(processors, batch int, write func(b *bytes.Buffer, res *analyze.Result) error) []byte {
+		say := func(processors, batch int, onDemand bool, write func(b *bytes.Buffer, res *analyze.Result) error) []byte {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 			inputs := make([]analyze.Input, 0, 2)
 			for _, side := range []wire.Side{wire.SideNear, wire.SideFar} { // the capture beside itself: two that are read at the same time
@@ -50,30 +51,33 @@ func TestSameResult(t *testing.T) {
 					r, _ := capture.NewReader(bytes.NewReader(raw), file, capture.Options{})
 					in[0].Source = r
 				}
-				res, err := analyze.Run(in, facts, analyze.Options{Batch: batch})
+				res, err := analyze.Run(in, facts, analyze.Options{Batch: batch, OnDemand: onDemand})
 				if err != nil {
 					t.Fatal(err)
 				}
-				requests += len(res.Requests)
+				requests += res.Len()
 				if err := write(&out, res); err != nil {
 					t.Fatal(err)
 				}
 			}
 			return out.Bytes()
 		}
-		held := func(b *bytes.Buffer, res *analyze.Result) error {
-			return report.WriteJSONL(b, report.New(res, report.Tool{}))
+		text := report.TextOptions{Width: 100}
+		whole := func(b *bytes.Buffer, res *analyze.Result) error {
+			rec := report.New(res, report.Tool{})
+			return errors.Join(report.WriteJSONL(b, rec), report.WriteText(b, rec, text))
 		}
-		streamed := func(b *bytes.Buffer, res *analyze.Result) error {
-			return report.WriteJSONL(b, report.NewStream(res, report.Tool{}))
+		parts := func(b *bytes.Buffer, res *analyze.Result) error {
+			return errors.Join(report.WriteJSONL(b, report.NewStream(res, report.Tool{})), report.WriteText(b, report.NewText(res, report.Tool{}, text), text))
 		}
-		want := say(1, 8, held)
+		want := say(1, 8, false, whole)
 		if want == nil {
 			continue
 		}
 		compared++
 		for name, got := range map[string][]byte{
-			"one processor, streamed": say(1, 512, streamed), "two processors": say(2, 512, held), "four, streamed": say(4, 1000, streamed), "two, batches of 1": say(2, 1, streamed),
+			"one processor, on demand": say(1, 512, true, parts), "two processors": say(2, 512, false, whole), "two, on demand": say(2, 1000, true, whole),
+			"four": say(4, 1000, false, parts), "four, on demand, batches of 1": say(4, 1, true, parts),
 		} {
 			if !bytes.Equal(got, want) {
 				t.Errorf("%s, %s: %d bytes, want %d", file, name, len(got), len(want))

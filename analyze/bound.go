@@ -40,7 +40,7 @@ func (t *table) compact(drop []bool) {
 	var (
 		flows  slab[ref, flow]
 		taps   slab[uint32, tap]
-		events slab[uint32, event]
+		events slab[uint32, eventBlock]
 		prints slab[uint32, fingerprint]
 		errs   []icmpError
 	)
@@ -50,7 +50,7 @@ func (t *table) compact(drop []bool) {
 		}
 		f := *t.flows.at(ref(i))
 		f.taps = moveList(f.taps, &t.taps, &taps, func(e *tap) *uint32 { return &e.next })
-		f.events = moveList(f.events, &t.events, &events, func(e *event) *uint32 { return &e.next })
+		f.events = moveList(f.events, &t.events, &events, func(e *eventBlock) *uint32 { return &e.next })
 		f.prints = moveList(f.prints, &t.prints, &prints, func(e *fingerprint) *uint32 { return &e.next })
 		for _, e := range []*uint32{&f.errs[0], &f.errs[1], &f.mtu} {
 			if *e != 0 {

@@ -155,7 +155,6 @@ type list struct{ head, tail uint32 }
 
 // tap is one interface (and depth) of a flow's place. Index 0 and 1 are the packets of side 0 and 1.
 type tap struct {
-	firstTime  [2]int64
 	firstFrame [2]uint64
 	packets    [2]uint64
 	iface      uint32
@@ -163,47 +162,6 @@ type tap struct {
 	depth      uint8
 	seen       [2]wire.Direction
 	ttl        [2]uint8
-}
-
-// eventKind is something worth citing.
-type eventKind uint8
-
-const (
-	evSYN eventKind = iota + 1
-	evSYNAgain
-	evSYNACK
-	evSYNACKAgain
-	evACK
-	evData
-	evFIN
-	evRST
-	evRetransmission
-	evZeroWindow
-	evGap
-	evInit
-	evInitAck
-	evCookieEcho
-	evCookieAck
-	evAbort
-	evShutdown
-	evRequest
-	evReply
-	evError
-	evOther
-)
-
-// event is one transmission worth citing, in the order seen. letter is Zeek's history letter, 0 if it has none.
-type event struct {
-	time      int64
-	frame     uint64
-	next      uint32
-	iface     uint32
-	kind      eventKind
-	from      uint8 // side that sent it; of an error: the side whose packet it quotes
-	letter    byte
-	dir       wire.Direction
-	typ, code uint8 // of an error
-	ttl       uint8
 }
 
 // icmpError is one ICMP error about a flow's packets.
@@ -264,7 +222,7 @@ type table struct {
 	index   flowIndex
 	flows   slab[ref, flow]
 	taps    slab[uint32, tap]
-	events  slab[uint32, event]
+	events  slab[uint32, eventBlock]
 	errs    []icmpError
 	prints  slab[uint32, fingerprint]
 	max     int
@@ -537,7 +495,7 @@ func (t *table) tapped(f *flow, from int, p *wire.Packet) {
 		return // it marks the interface, it is not one of the flow's packets
 	}
 	if tp.packets[from] == 0 {
-		tp.firstTime[from], tp.firstFrame[from], tp.seen[from] = p.Time, p.Frame, p.Dir
+		tp.firstFrame[from], tp.seen[from] = p.Frame, p.Dir
 		if p.Has(wire.KnowTTL) {
 			tp.ttl[from] = p.TTL
 		}
@@ -600,24 +558,6 @@ func (t *table) copy(r ref, from int, p *wire.Packet) bool {
 	return false
 }
 
-// note records a transmission worth citing.
-func (t *table) note(f *flow, from int, p *wire.Packet, kind eventKind, letter byte) {
-	e := event{time: p.Time, frame: p.Frame, iface: p.Iface, kind: kind, from: uint8(from), letter: letter, dir: p.Dir}
-	if p.Has(wire.KnowTTL) {
-		e.ttl = p.TTL
-	}
-	if kind == evError {
-		e.typ, e.code = p.ICMPType, p.ICMPCode
-	}
-	n := t.events.add(e)
-	if f.events.head == 0 {
-		f.events.head = n
-	} else {
-		t.events.at(f.events.tail).next = n
-	}
-	f.events.tail = n
-}
-
 // failed takes an ICMP error about a packet of side from.
 func (t *table) failed(f *flow, from int, p *wire.Packet) {
 	kind := errorKind(p.ErrorFrom, p.ICMPType, p.ICMPCode)
@@ -634,7 +574,7 @@ func (t *table) failed(f *flow, from int, p *wire.Packet) {
 			e.count++
 			e.time = p.Time
 			if e.count <= 3 {
-				t.note(f, from, p, evError, 0)
+				t.note(f, from, p, evError)
 			}
 		}
 		return
@@ -648,7 +588,7 @@ func (t *table) failed(f *flow, from int, p *wire.Packet) {
 	}
 	t.errs = append(t.errs, e)
 	*slot = uint32(len(t.errs))
-	t.note(f, from, p, evError, 0)
+	t.note(f, from, p, evError)
 }
 
 type errorClass uint8

@@ -54,12 +54,12 @@ func (t *table) tcp(f *flow, from int, p *wire.Packet) {
 		t.synchronise(f, from, p)
 	case flags&wire.RST != 0:
 		if d.flags&sawRST == 0 {
-			t.note(f, from, p, evRST, 'R')
+			t.note(f, from, p, evRST)
 		}
 		d.flags |= sawRST
 	case flags&wire.ACK != 0 && size == 0 && flags&wire.FIN == 0:
 		if d.flags&sawPureACK == 0 {
-			t.note(f, from, p, evACK, 'A')
+			t.note(f, from, p, evACK)
 		}
 		d.flags |= sawPureACK
 	}
@@ -69,7 +69,7 @@ func (t *table) tcp(f *flow, from int, p *wire.Packet) {
 		}
 		if flags&wire.FIN != 0 {
 			if d.flags&sawFIN == 0 {
-				t.note(f, from, p, evFIN, 'F')
+				t.note(f, from, p, evFIN)
 				d.finSeq = p.Seq + size + 1
 			}
 			d.flags |= sawFIN
@@ -122,7 +122,7 @@ func (t *table) synchronise(f *flow, from int, p *wire.Packet) {
 	})
 	if p.Flags&wire.ACK != 0 {
 		if d.flags&sawSYNACK == 0 {
-			t.note(f, from, p, evSYNACK, 'H')
+			t.note(f, from, p, evSYNACK)
 			d.isn = p.Seq // a later SYN-ACK with another ISN does not split the request (DESIGN section 5)
 			d.flags |= sawSYNACK | knowISN
 			if o := &f.dir[1-from]; o.flags&knowISN == 0 {
@@ -133,12 +133,12 @@ func (t *table) synchronise(f *flow, from int, p *wire.Packet) {
 		} else {
 			d.retrans++
 			if d.retrans < synNotes {
-				t.note(f, from, p, evSYNACKAgain, 0)
+				t.note(f, from, p, evSYNACKAgain)
 			}
 		}
 	} else {
 		if d.flags&sawSYN == 0 {
-			t.note(f, from, p, evSYN, 'S')
+			t.note(f, from, p, evSYN)
 			d.isn = p.Seq
 			d.flags |= sawSYN | knowISN
 			if f.dir[1-from].flags&sawSYN == 0 {
@@ -147,7 +147,7 @@ func (t *table) synchronise(f *flow, from int, p *wire.Packet) {
 		} else {
 			d.retrans++
 			if d.retrans < synNotes {
-				t.note(f, from, p, evSYNAgain, 0)
+				t.note(f, from, p, evSYNAgain)
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func (t *table) payload(f *flow, from int, p *wire.Packet, size uint32) {
 	d := &f.dir[from]
 	again := d.flags&knowSeq != 0 && d.flags&sawData != 0 && !before(d.seqNext, p.Seq+size)
 	if d.flags&sawData == 0 {
-		t.note(f, from, p, evData, 'D')
+		t.note(f, from, p, evData)
 		d.flags |= sawData
 		if p.Has(wire.KnowDigest16) && !t.alone {
 			fp := fingerprint{time: p.Time, short: p.Digest16, size: size, from: uint8(from), kind: printData}
@@ -174,18 +174,18 @@ func (t *table) payload(f *flow, from int, p *wire.Packet, size uint32) {
 	if again {
 		d.retrans++
 		d.dataAgain++
-		if letter, ok := scaled(uint64(d.dataAgain), 'T'); ok {
-			t.note(f, from, p, evRetransmission, letter)
+		if scaled(uint64(d.dataAgain)) {
+			t.note(f, from, p, evRetransmission)
 		}
 	}
 }
 
-// scaled returns the letter for the 1st, 10th, 100th, ... occurrence: Zeek records repeated events on a logarithmic scale.
-func scaled(n uint64, letter byte) (byte, bool) {
+// scaled tells whether an occurrence is the 1st, 10th, 100th, ...: Zeek records repeated events on a logarithmic scale.
+func scaled(n uint64) bool {
 	for n >= 10 && n%10 == 0 {
 		n /= 10
 	}
-	return letter, n == 1
+	return n == 1
 }
 
 // gap notes that a side acknowledges what the capture does not hold: packets of the other side are missing from it. They
@@ -197,16 +197,16 @@ func (t *table) gap(f *flow, from int, p *wire.Packet) {
 	}
 	o.gaps++
 	o.seqNext = p.Ack
-	if letter, ok := scaled(uint64(o.gaps), 'G'); ok {
-		t.note(f, 1-from, p, evGap, letter)
+	if scaled(uint64(o.gaps)) {
+		t.note(f, 1-from, p, evGap)
 	}
 }
 
 func (t *table) zeroWindow(f *flow, from int, p *wire.Packet) {
 	d := &f.dir[from]
 	d.zeroWindows++
-	if letter, ok := scaled(uint64(d.zeroWindows), 'W'); ok {
-		t.note(f, from, p, evZeroWindow, letter)
+	if scaled(uint64(d.zeroWindows)) {
+		t.note(f, from, p, evZeroWindow)
 	}
 }
 
@@ -290,7 +290,7 @@ func (t *table) sctp(f *flow, from int, p *wire.Packet) {
 	}
 	once := func(flag dirFlags, kind eventKind) {
 		if d.flags&flag == 0 {
-			t.note(f, from, p, kind, 0)
+			t.note(f, from, p, kind)
 		}
 		d.flags |= flag
 	}
@@ -299,7 +299,7 @@ func (t *table) sctp(f *flow, from int, p *wire.Packet) {
 		if d.flags&sawSYN != 0 {
 			d.retrans++
 			if d.retrans < synNotes {
-				t.note(f, from, p, evSYNAgain, 0)
+				t.note(f, from, p, evSYNAgain)
 			}
 			return
 		}
@@ -336,11 +336,7 @@ func (t *table) datagram(f *flow, from int, p *wire.Packet) {
 		if uint8(from) != f.client {
 			kind = evReply
 		}
-		letter := byte(0)
-		if d.packets == 1 && f.key.proto == wire.ProtoUDP {
-			letter = 'D'
-		}
-		t.note(f, from, p, kind, letter)
+		t.note(f, from, p, kind)
 	}
 	t.print(f, from, p)
 }

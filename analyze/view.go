@@ -98,15 +98,7 @@ func (t *table) merge(kind LegKind, l *legState, of *legFlows) *legState {
 	}
 	for _, i := range tell {
 		f := t.flows.at(flows[i])
-		for n := f.events.head; n != 0; n = t.events.at(n).next {
-			e := *t.events.at(n)
-			if int(e.from) == clients[i] {
-				e.from = 0
-			} else {
-				e.from = 1
-			}
-			l.events = append(l.events, e)
-		}
+		l.events = t.eventsOf(f, clients[i], l.events)
 	}
 	of.tell = tell
 	l.flipped = len(l.events) > 0 && l.events[0].from == 1

@@ -14,6 +14,7 @@ type Alike struct {
 	source  Source
 	outcome Outcome
 	stop    Stop
+	matches uint64 // rules that make findings of them, a bit for each
 	key     alike
 }
 

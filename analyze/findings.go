@@ -483,13 +483,13 @@ func findings(res *Result) []Finding {
 	all := rules()
 	by := make([]found, len(all)) // per rule
 	var which []int32
-	for i, bits := range res.survey.matches {
-		if bits != 0 {
+	for i, n := range res.survey.class {
+		if res.survey.alike[n].matches != 0 {
 			which = append(which, int32(i))
 		}
 	}
 	for i, r := range res.some(which) {
-		for bits := res.survey.matches[i]; bits != 0; bits &= bits - 1 {
+		for bits := res.survey.alike[res.survey.class[i]].matches; bits != 0; bits &= bits - 1 {
 			n := bits64.TrailingZeros64(bits)
 			f := &by[n]
 			if f.byTitle == nil {

@@ -240,6 +240,7 @@ type table struct {
 	cutPayloads bool
 	tcpBare     uint64 // TCP packets without SYN
 	synAcks     uint64
+	grouping
 	// lastTime is the latest packet time so far.
 	firstTime, lastTime int64
 }

@@ -15,20 +15,44 @@ import (
 
 // conversation is the flows of one tuple that belong to one exchange.
 type conversation struct {
-	flows  []ref
-	client int   // side
-	in     bool  // seen on the client's side of this host: packets from the client come in, packets to it go out
-	out    bool  // seen on the server's side
-	first  int64 // of packets from the client, else of any
-	maxTTL uint8 // of packets from the client; 0 if unknown
+	first  int64  // of packets from the client, else of any
+	client int    // side
+	flows  uint32 // where they begin in grouping.flows
+	n      uint16 // of them
+	in     bool   // seen on the client's side of this host: packets from the client come in, packets to it go out
+	out    bool   // seen on the server's side
+	maxTTL uint8  // of packets from the client; 0 if unknown
 	minTTL uint8
 }
 
 // chain is one request as one capture saw it: conversations from the client's side to the server's.
 type chain struct {
-	convs     []conversation
-	joins     []Join
-	ambiguous bool // more than one partner fitted across a translation, so none was taken
+	convs     uint32 // where they begin in grouping.convs
+	n         uint8  // of them: at most maxTuples
+	ambiguous bool   // more than one partner fitted across a translation, so none was taken
+	join      uint32 // place in grouping.joins, plus one; 0 is none
+}
+
+// grouping is what a table's flows are to each other. It is made by chains; there are as many of each as of flows, so that all are kept
+// side by side. (2026-12-01: 44 bytes a request instead of 112.)
+type grouping struct {
+	flows []ref
+	convs []conversation
+	joins []Join
+}
+
+// of are the flows of a conversation.
+func (g *grouping) of(c *conversation) []ref { return g.flows[c.flows : c.flows+uint32(c.n)] }
+
+// in are the conversations of a chain, from the client's side to the server's.
+func (g *grouping) in(c *chain) []conversation { return g.convs[c.convs : c.convs+uint32(c.n)] }
+
+// joined is what joined a chain's conversations, nil if nothing had to.
+func (g *grouping) joined(c *chain) []Join {
+	if c.join == 0 {
+		return nil
+	}
+	return g.joins[c.join-1 : c.join : c.join]
 }
 
 // maxPartners bounds how many conversations may share one fingerprint before it says nothing: a guard against captures
@@ -45,7 +69,8 @@ const (
 
 // chains groups a capture's flows into requests, in no particular order.
 func (t *table) chains(known *cluster.Connections) []chain {
-	convs := t.conversations()
+	t.conversations()
+	convs := t.convs
 	parent := make([]int32, len(convs))
 	for i := range parent {
 		parent[i] = int32(i)
@@ -79,24 +104,30 @@ func (t *table) chains(known *cluster.Connections) []chain {
 			}
 		}
 	}
+	several := 0
+	for _, of := range members {
+		several += len(of)
+	}
+	t.convs = slices.Grow(t.convs, several)
 	out := make([]chain, 0, len(convs))
 	for i := range convs {
 		root := find(int32(i))
 		group := members[root]
 		switch {
 		case group == nil:
-			out = append(out, chain{convs: convs[i : i+1 : i+1], ambiguous: contradicted[int32(i)]})
+			out = append(out, chain{convs: uint32(i), n: 1, ambiguous: contradicted[int32(i)]})
 		case group[0] != int32(i): // done with its first member
 		default:
-			c, ok := t.inOrder(convs, group)
+			ordered, ok := t.inOrder(convs, group)
 			if !ok {
 				for _, m := range group {
-					out = append(out, chain{convs: convs[m : m+1 : m+1], ambiguous: true})
+					out = append(out, chain{convs: uint32(m), n: 1, ambiguous: true})
 				}
 				continue
 			}
-			c.joins = joinsOf(evidence[root])
-			out = append(out, c)
+			t.joins = append(t.joins, evidenceOf(evidence[root]))
+			out = append(out, chain{convs: uint32(len(t.convs)), n: uint8(len(ordered)), join: uint32(len(t.joins))})
+			t.convs = append(t.convs, ordered...)
 		}
 	}
 	return out
@@ -141,7 +172,7 @@ func (t *table) tracked(convs []conversation, found []edge, known *cluster.Conne
 func (t *table) together(p, q *conversation) bool {
 	span := func(c *conversation) (first, last int64) {
 		first, last = t.first(c).span()
-		for _, r := range c.flows[1:] {
+		for _, r := range t.of(c)[1:] {
 			a, b := t.flows.at(r).span()
 			first, last = min(first, a), max(last, b)
 		}
@@ -172,7 +203,7 @@ func strongest(edges []edge, convs int) []edge {
 const maxTuples = 4
 
 // conversations groups flows of one tuple.
-func (t *table) conversations() []conversation {
+func (t *table) conversations() {
 	begin := func(f *flow) int64 {
 		a, b := &f.dir[0], &f.dir[1]
 		switch {
@@ -183,36 +214,38 @@ func (t *table) conversations() []conversation {
 		}
 		return min(a.first, b.first)
 	}
-	convs := make([]conversation, 0, t.flows.size()-1)
-	refs := make([]ref, 0, t.flows.size()-1)
+	t.grouping = grouping{flows: make([]ref, 0, t.flows.size()-1), convs: make([]conversation, 0, t.flows.size()-1)}
+	add := func(flows []ref) {
+		t.convs = append(t.convs, conversation{flows: uint32(len(t.grouping.flows)), n: uint16(len(flows))})
+		t.grouping.flows = append(t.grouping.flows, flows...)
+		t.orient(&t.convs[len(t.convs)-1])
+	}
 	for alike := range t.byEnds {
-		at := len(refs)
-		refs = append(refs, alike...)
-		alike = refs[at:]
-		if len(alike) > 1 {
-			slices.SortFunc(alike, func(x, y ref) int {
-				return cmp.Or(cmp.Compare(begin(t.flows.at(x)), begin(t.flows.at(y))), cmp.Compare(x, y))
-			})
+		if len(alike) == 1 {
+			add(alike)
+			continue
 		}
-		from := len(convs)
+		slices.SortFunc(alike, func(x, y ref) int {
+			return cmp.Or(cmp.Compare(begin(t.flows.at(x)), begin(t.flows.at(y))), cmp.Compare(x, y))
+		})
+		var exchanges [][]ref
 		for n, r := range alike {
 			joined := false
 			// Flows come in time order, so only the latest exchanges of a tuple can still take one in.
-			for k := len(convs) - 1; k >= max(from, len(convs)-8) && !joined; k-- {
-				if t.sameExchange(convs[k].flows, r) {
-					convs[k].flows = append(convs[k].flows, r)
+			for k := len(exchanges) - 1; k >= max(0, len(exchanges)-8) && !joined; k-- {
+				if t.sameExchange(exchanges[k], r) {
+					exchanges[k] = append(exchanges[k], r)
 					joined = true
 				}
 			}
 			if !joined {
-				convs = append(convs, conversation{flows: alike[n : n+1 : n+1]})
+				exchanges = append(exchanges, alike[n:n+1:n+1])
 			}
 		}
+		for _, flows := range exchanges {
+			add(flows)
+		}
 	}
-	for i := range convs {
-		t.orient(&convs[i])
-	}
-	return convs
 }
 
 // byEnds gives the flows that are judged, those of one tuple together, in the order in which the first of each began: what lies side by
@@ -353,7 +386,7 @@ func (f *flow) clientDir(client int) wire.Direction {
 func (t *table) orient(c *conversation) {
 	best := -1
 	earliest := int64(0)
-	for _, r := range c.flows {
+	for _, r := range t.of(c) {
 		f := t.flows.at(r)
 		if !f.guessed {
 			c.client, best = int(f.client), 2
@@ -367,7 +400,7 @@ func (t *table) orient(c *conversation) {
 	if best == 1 {
 		// Both ends guessed, and the file's order may not be the order in time: the earlier sender is the client unless the
 		// ports say otherwise.
-		f := t.flows.at(c.flows[0])
+		f := t.first(c)
 		a, b := c.client, 1-c.client
 		switch {
 		case servesFrom(f.key.proto, f.key.port[a], f.key.port[b]) && !f.key.end[b].IsMulticast():
@@ -376,7 +409,7 @@ func (t *table) orient(c *conversation) {
 		default:
 			ta, tb := int64(0), int64(0)
 			na, nb := false, false
-			for _, r := range c.flows {
+			for _, r := range t.of(c) {
 				d := &t.flows.at(r).dir
 				if d[a].packets > 0 && (!na || d[a].first < ta) {
 					ta, na = d[a].first, true
@@ -391,7 +424,7 @@ func (t *table) orient(c *conversation) {
 		}
 	}
 	seen := false
-	for _, r := range c.flows {
+	for _, r := range t.of(c) {
 		f := t.flows.at(r)
 		d := &f.dir[c.client]
 		switch f.clientDir(c.client) {
@@ -416,7 +449,7 @@ func (t *table) orient(c *conversation) {
 		}
 	}
 	if !seen {
-		c.first, _ = t.flows.at(c.flows[0]).span()
+		c.first, _ = t.first(c).span()
 	}
 }
 
@@ -466,10 +499,10 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 	byPacket := make(map[packetKey][]int32)
 	for i := range convs {
 		c := &convs[i]
-		f0 := t.flows.at(c.flows[0])
+		f0 := t.first(c)
 		// Only a conversation that does not pass the host under one tuple can have a partner; with no direction recorded, any.
 		known := false
-		for _, r := range c.flows {
+		for _, r := range t.of(c) {
 			f := t.flows.at(r)
 			if d := &f.dir[c.client]; d.flags&knowISN != 0 && !known {
 				known = true
@@ -481,7 +514,7 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		}
 		if f0.key.proto == wire.ProtoTCP || f0.key.proto == wire.ProtoUDP || f0.key.proto == wire.ProtoSCTP || f0.key.query != 0 {
 			var mine []packetKey
-			for _, r := range c.flows {
+			for _, r := range t.of(c) {
 				for n := t.flows.at(r).prints.head; n != 0; n = t.prints.at(n).next {
 					fp := t.prints.at(n)
 					if fp.kind != printDatagram && fp.kind != printSegment {
@@ -599,7 +632,7 @@ type openingFacts struct {
 // openingOf returns the facts of the conversation's earliest SYN; where only its answer was captured, its time alone.
 func (t *table) openingOf(c *conversation) openingFacts {
 	var best *dirState
-	for _, r := range c.flows {
+	for _, r := range t.of(c) {
 		d := &t.flows.at(r).dir[c.client]
 		if d.flags&sawSYN != 0 && (best == nil || d.first < best.first) {
 			best = d
@@ -623,7 +656,7 @@ func (t *table) sameOpening(convs []conversation, a, b int32) (edge, bool) {
 		gap = -gap
 	}
 	e := edge{a: a, b: b, basis: [3]string{"tcp isn"}}
-	if t.flows.at(p.flows[0]).key.proto == wire.ProtoSCTP {
+	if t.first(p).key.proto == wire.ProtoSCTP {
 		if gap > forwardDelayTCP {
 			return edge{}, false
 		}
@@ -685,18 +718,18 @@ func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size
 	if !mayTranslate(t, p, q) {
 		return edge{}, false
 	}
-	proto := t.flows.at(p.flows[0]).key.proto
+	proto := t.first(p).key.proto
 	limit := int64(forwardDelayDatagram)
 	if proto == wire.ProtoTCP {
 		limit = forwardDelayTCP
 	}
 	near := false
-	for _, r := range p.flows {
+	for _, r := range t.of(p) {
 		for n := t.flows.at(r).prints.head; n != 0 && !near; n = t.prints.at(n).next {
 			if !t.prints.at(n).is(digest, size) {
 				continue
 			}
-			for _, s := range q.flows {
+			for _, s := range t.of(q) {
 				for m := t.flows.at(s).prints.head; m != 0; m = t.prints.at(m).next {
 					if t.prints.at(m).is(digest, size) {
 						if gap := t.prints.at(n).time - t.prints.at(m).time; gap <= limit && gap >= -limit {
@@ -736,7 +769,7 @@ func (fp *fingerprint) is(digest uint64, size uint32) bool {
 // mayTranslate tells whether one conversation can be the other behind a translation on this host: one of the two passes
 // only on the client's side and the other goes on from there, or no direction is recorded.
 func mayTranslate(t *table, p, q *conversation) bool {
-	fp, fq := t.flows.at(p.flows[0]), t.flows.at(q.flows[0])
+	fp, fq := t.first(p), t.first(q)
 	if fp.key.proto != fq.key.proto || fp.key.end == fq.key.end && fp.key.port == fq.key.port {
 		return false
 	}
@@ -783,15 +816,14 @@ func hopsFit(p, q *conversation) bool {
 }
 
 // inOrder puts joined conversations in order from the client to the server, and refuses a group that cannot be one request.
-func (t *table) inOrder(convs []conversation, members []int32) (chain, bool) {
-	var c chain
+func (t *table) inOrder(convs []conversation, members []int32) (ordered []conversation, ok bool) {
 	if len(members) > maxTuples {
-		return c, false
+		return ordered, false
 	}
 	for _, m := range members {
-		c.convs = append(c.convs, convs[m])
+		ordered = append(ordered, convs[m])
 	}
-	slices.SortStableFunc(c.convs, func(p, q conversation) int {
+	slices.SortStableFunc(ordered, func(p, q conversation) int {
 		stage := func(c conversation) int {
 			switch {
 			case c.in && !c.out:
@@ -807,38 +839,38 @@ func (t *table) inOrder(convs []conversation, members []int32) (chain, bool) {
 	})
 	outs := 0
 	end := func(i, side int) (wire.Addr, uint16) {
-		k := &t.flows.at(c.convs[i].flows[0]).key
+		k := &t.first(&ordered[i]).key
 		return k.end[side], k.port[side]
 	}
-	for i := range c.convs {
-		if c.convs[i].out {
+	for i := range ordered {
+		if ordered[i].out {
 			outs++
 		}
 		if i == 0 {
 			continue
 		}
-		c0, p0 := end(i-1, c.convs[i-1].client)
-		c1, p1 := end(i, c.convs[i].client)
-		s0, _ := end(i-1, 1-c.convs[i-1].client)
-		s1, _ := end(i, 1-c.convs[i].client)
-		if c.convs[i-1].in && c.convs[i].in && (c0 != c1 || p0 != p1) {
-			return c, false
+		c0, p0 := end(i-1, ordered[i-1].client)
+		c1, p1 := end(i, ordered[i].client)
+		s0, _ := end(i-1, 1-ordered[i-1].client)
+		s1, _ := end(i, 1-ordered[i].client)
+		if ordered[i-1].in && ordered[i].in && (c0 != c1 || p0 != p1) {
+			return ordered, false
 		}
 		if s0 != s1 && c0 != c1 && s0 == c1 && c0 == s1 { // the ends are swapped: guessed the wrong way round on one side
-			c.convs[i].client = 1 - c.convs[i].client
+			ordered[i].client = 1 - ordered[i].client
 		}
 	}
-	if outs > 1 && (len(c.convs) != 2 || !t.stacked(&c.convs[0], &c.convs[1])) {
-		return c, false
+	if outs > 1 && (len(ordered) != 2 || !t.stacked(&ordered[0], &ordered[1])) {
+		return ordered, false
 	}
-	if outs == 0 && len(c.convs) > 2 {
-		return c, false // no direction recorded, and more than two tuples: which is which cannot be told
+	if outs == 0 && len(ordered) > 2 {
+		return ordered, false // no direction recorded, and more than two tuples: which is which cannot be told
 	}
-	return c, true
+	return ordered, true
 }
 
-// joinsOf sums up the evidence of one chain: the strongest first, one entry.
-func joinsOf(edges []edge) []Join {
+// evidenceOf sums up the evidence of one chain: the strongest.
+func evidenceOf(edges []edge) Join {
 	best := slices.MaxFunc(edges, func(p, q edge) int {
 		n := func(e edge) int {
 			n := 0
@@ -857,5 +889,5 @@ func joinsOf(edges []edge) []Join {
 			j.Basis = append(j.Basis, b)
 		}
 	}
-	return []Join{j}
+	return j
 }

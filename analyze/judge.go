@@ -208,17 +208,18 @@ func (a *analysis) endpoint(addr wire.Addr, port uint16, proto wire.Proto) Endpo
 // judge turns one view into a request, which is empty, with what it refers to in the space's keeping.
 func (a *analysis) judge(r *Request, v *view, n int32, space *viewSpace) {
 	t, c := a.t, v.chain
-	first, last := &c.convs[0], &c.convs[len(c.convs)-1]
+	convs := t.in(c)
+	first, last := &convs[0], &convs[len(convs)-1]
 	key := &t.first(first).key
 	kept := &space.kept
 	*r = Request{
 		Tuple: key.tuple(first.client), First: wire.NoTime, Last: wire.NoTime, Handshake: -1,
 		Client: a.endpoint(key.end[first.client], key.port[first.client], key.proto),
 		Server: a.endpoint(key.end[1-first.client], key.port[1-first.client], key.proto),
-		Joins:  c.joins,
+		Joins:  t.joined(c),
 		kept:   kept, Reasons: kept.because[:0],
 	}
-	if len(c.convs) == 1 && v.pod != nil && v.egress != nil {
+	if len(convs) == 1 && v.pod != nil && v.egress != nil {
 		r.Joins = keep(&kept.joins, []Join{{From: "pod", To: "egress", Basis: a.sameTuple, Confidence: Exact}})
 	}
 	lastKey := &t.first(last).key
@@ -451,11 +452,12 @@ func (a *analysis) passage(r *Request, v *view, c *chain, space *viewSpace) {
 		}
 		// A leg with a translated destination in it (a service's address before the bridge, its endpoint's behind) has
 		// several tuples: one Leg each, in the chain's order.
-		for i := range c.convs {
-			cs := c.convs[i].client
+		convs := a.t.in(c)
+		for i := range convs {
+			cs := convs[i].client
 			leg := Leg{Kind: kind, Capture: a.number}
 			points := space.points[:0]
-			for _, x := range c.convs[i].flows {
+			for _, x := range a.t.of(&convs[i]) {
 				if !slices.Contains(l.flows, x) {
 					continue
 				}
@@ -495,7 +497,7 @@ func (p passage) frames(out []FrameRef) []FrameRef {
 	space := a.spare.Get().(*viewSpace)
 	defer a.spare.Put(space)
 	v := a.made(space, &a.chains[p.chain])
-	first := &v.chain.convs[0]
+	first := &v.t.in(v.chain)[0]
 	tuple := a.t.first(first).key.tuple(first.client)
 	most := len(out) + maxFrames
 	for _, l := range v.legs() {

@@ -321,9 +321,10 @@ func (v *view) prints(flows []ref, visit func(fp *fingerprint, from int)) {
 
 // clientSide returns which side of a flow is the request's client.
 func (v *view) clientSide(x ref) int {
-	for i := range v.chain.convs {
-		if slices.Contains(v.chain.convs[i].flows, x) {
-			return v.chain.convs[i].client
+	convs := v.t.in(v.chain)
+	for i := range convs {
+		if slices.Contains(v.t.of(&convs[i]), x) {
+			return convs[i].client
 		}
 	}
 	return int(v.t.flows.at(x).client)
@@ -332,14 +333,15 @@ func (v *view) clientSide(x ref) int {
 // flows returns all flows of the view.
 func (v *view) flows() []ref {
 	var out []ref
-	for i := range v.chain.convs {
-		out = append(out, v.chain.convs[i].flows...)
+	convs := v.t.in(v.chain)
+	for i := range convs {
+		out = append(out, v.t.of(&convs[i])...)
 	}
 	return out
 }
 
 // proto returns the request's protocol.
-func (v *view) proto() wire.Proto { return v.t.first(&v.chain.convs[0]).key.proto }
+func (v *view) proto() wire.Proto { return v.t.first(&v.t.in(v.chain)[0]).key.proto }
 
 // isn returns the client's initial sequence number (SCTP: initiate tag), if known.
 func (v *view) isn() (uint32, bool) {
@@ -704,7 +706,7 @@ func (ix *farIndex) narrow(v *view, list []int32) []int32 {
 	for _, c := range list[:min(len(list), most)] {
 		agree := false
 		far := ix.a.view(int(c))
-		far.prints(far.chain.convs[0].flows, func(fp *fingerprint, from int) {
+		far.prints(far.t.of(&far.t.in(far.chain)[0]), func(fp *fingerprint, from int) {
 			for i := range want {
 				agree = agree || fp.kind == printSYN && from == 0 && fp.hasTS == want[i].hasTS && fp.ts == want[i].ts && fp.ipid == want[i].ipid
 			}

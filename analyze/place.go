@@ -56,8 +56,8 @@ func (a *analysis) attach(r *Request, v *view, m partner) {
 	o := &f.requests[m.chain]
 	fv := f.view(m.chain)
 	arrived := fv.leaving()
-	if len(fv.chain.convs) > 1 {
-		arrived = f.t.first(&fv.chain.convs[0]).key.tuple(fv.chain.convs[0].client)
+	if convs := f.t.in(fv.chain); len(convs) > 1 {
+		arrived = f.t.first(&convs[0]).key.tuple(convs[0].client)
 	}
 	role := func(addr wire.Addr) cluster.Role { return a.role(addr) }
 	src := Endpoint{Addr: arrived.Src, Port: arrived.SrcPortOrEchoID, HasPort: arrived.Proto.HasPorts(), Role: role(arrived.Src)}

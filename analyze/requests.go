@@ -126,9 +126,9 @@ type onDemand struct {
 	again  map[int32]uint64   // of some, by number: how many before it have the same tuple and opening
 	marked map[int32]*Request // those that others tell something of: see markOtherReplies
 
-	matches []uint64            // per request, a bit for each rule; nil is not known yet
-	codes   map[uint64][]string // of bits that occur
-	more    map[int32][]string  // codes of findings about rules, behind those of the bits
+	survey *survey             // nil as long as no findings are made
+	codes  map[uint64][]string // of findings, per Alike.matches
+	more   map[int32][]string  // codes of findings about rules, behind those
 }
 
 // seat is where a request comes from: a chain of an analysis.
@@ -142,10 +142,10 @@ func (d *onDemand) judge(i int, r *Request, space *viewSpace) {
 		d.judgeAt(d.seats[i], r, space)
 		r.Opening += d.again[int32(i)] << 33
 	}
-	if d.matches == nil {
+	if d.survey == nil {
 		return
 	}
-	r.Findings = d.codes[d.matches[i]]
+	r.Findings = d.codes[d.survey.alike[d.survey.class[i]].matches]
 	if more := d.more[int32(i)]; more != nil {
 		r.Findings = slices.Concat(r.Findings, more)
 	}
@@ -159,22 +159,28 @@ func (d *onDemand) judgeAt(at seat, r *Request, space *viewSpace) {
 // gather finds the order of the requests of analyses, which are judged when they are asked for from now on.
 func (res *Result) gather(of []*analysis) {
 	d := &onDemand{of: of}
-	for k, a := range of {
-		d.seats = slices.Grow(d.seats, len(a.chains))
-		for c := range a.chains {
-			d.seats = append(d.seats, seat{int32(k), int32(c)})
-		}
+	n := 0
+	for _, a := range of {
+		n += len(a.chains)
 	}
-	n := len(d.seats)
-	first, names, order := make([]int64, n), make([]uint64, n), make([]int32, n)
+	first, names, order := make([]int64, n), make([]uint32, n), make([]int32, n)
+	seatOf := func(i int) seat {
+		for k, a := range of {
+			if i < len(a.chains) {
+				return seat{int32(k), int32(i)}
+			}
+			i -= len(a.chains)
+		}
+		return seat{}
+	}
 	seed := maphash.MakeSeed()
 	at := func(i int, room *Room) *Request {
 		room.space.kept.reuse()
-		d.judgeAt(d.seats[i], &room.r, &room.space)
+		d.judgeAt(seatOf(i), &room.r, &room.space)
 		return &room.r
 	}
 	s := surveyed(n, at, func(i int, r *Request) {
-		first[i], names[i] = r.First, maphash.Comparable(seed, requestName{r.Tuple, r.Opening, d.seats[i].of})
+		first[i], names[i] = r.First, uint32(maphash.Comparable(seed, requestName{r.Tuple, r.Opening, seatOf(i).of}))
 	})
 	for a, n := range s.transmitted {
 		a.info.Transmitted += n
@@ -208,12 +214,11 @@ func (res *Result) gather(of []*analysis) {
 		}
 	}
 	s.reorder(order)
-	seats, sorted := make([]seat, n), make([]uint64, n)
+	d.seats = make([]seat, n)
 	for i, raw := range order {
-		seats[i], sorted[i] = d.seats[raw], names[raw]
+		d.seats[i] = seatOf(int(raw))
 	}
-	d.seats = seats
-	d.again = repeated(sorted, func(i int) requestName {
+	d.again = repeated(n, func(i int) uint32 { return names[order[i]] }, func(i int) requestName {
 		d.judgeAt(d.seats[i], &room.r, &room.space)
 		return requestName{room.r.Tuple, room.r.Opening, d.seats[i].of}
 	})
@@ -227,11 +232,14 @@ type requestName struct {
 	of      int32
 }
 
-// repeated counts, of requests in order whose names another one before has, those before; hashes are of the names.
-func repeated(hashes []uint64, name func(i int) requestName) map[int32]uint64 {
-	sorted := slices.Clone(hashes)
+// repeated counts, of n requests in order whose names another one before has, those before.
+func repeated(n int, hash func(i int) uint32, name func(i int) requestName) map[int32]uint64 {
+	sorted := make([]uint32, n)
+	for i := range sorted {
+		sorted[i] = hash(i)
+	}
 	slices.Sort(sorted)
-	twice := make(map[uint64]bool)
+	twice := make(map[uint32]bool)
 	for i := 1; i < len(sorted); i++ {
 		if sorted[i] == sorted[i-1] {
 			twice[sorted[i]] = true
@@ -241,8 +249,8 @@ func repeated(hashes []uint64, name func(i int) requestName) map[int32]uint64 {
 		return nil
 	}
 	seen, out := make(map[requestName]uint64), make(map[int32]uint64)
-	for i, h := range hashes {
-		if !twice[h] {
+	for i := range n {
+		if !twice[hash(i)] {
 			continue
 		}
 		k := name(i)
@@ -284,16 +292,16 @@ func (res *Result) found(all []rule) {
 	s := res.survey
 	s.more = make(map[int32][]string)
 	if d := res.onDemand; d != nil {
-		d.matches, d.more, d.codes = s.matches, s.more, make(map[uint64][]string)
-		for _, bits := range s.matches {
-			if _, ok := d.codes[bits]; !ok {
+		d.survey, d.more, d.codes = s, s.more, make(map[uint64][]string)
+		for i := range s.alike {
+			if bits := s.alike[i].matches; d.codes[bits] == nil {
 				d.codes[bits] = codes(bits)
 			}
 		}
 		return
 	}
 	for i := range res.Requests {
-		res.Requests[i].Findings = codes(s.matches[i])
+		res.Requests[i].Findings = codes(s.alike[s.class[i]].matches)
 	}
 }
 

@@ -199,9 +199,9 @@ func number(requests []Request) {
 	name := func(i int) requestName {
 		return requestName{tuple: requests[order[i]].Tuple, opening: requests[order[i]].Opening}
 	}
-	hashes := make([]uint64, len(requests))
-	inPieces(len(requests), func(i int) { hashes[i] = maphash.Comparable(seed, name(i)) })
-	for i, n := range repeated(hashes, name) {
+	hashes := make([]uint32, len(requests))
+	inPieces(len(requests), func(i int) { hashes[i] = uint32(maphash.Comparable(seed, name(i))) })
+	for i, n := range repeated(len(requests), func(i int) uint32 { return hashes[i] }, name) {
 		requests[order[i]].Opening += n << 33
 	}
 }

@@ -23,7 +23,7 @@ func (a *analysis) source(r *Request, v *view, c *chain, o outcomeAt) {
 	case c.ambiguous:
 		r.unknown("source", "join-ambiguous", "more than one packet fits as the other side of the node's translation, so none was taken",
 			"let one client try at a time while capturing")
-	case o.outcome == ReplyOnly && len(c.convs) == 1:
+	case o.outcome == ReplyOnly && c.n == 1:
 		r.unknown("source", "no-request-packets", "no packet of the request is in the capture, only answers to it", a.captureHint(r))
 	case o.outcome == OneDirection && r.Tuple.Proto == wire.ProtoTCP && !v.opened():
 		r.unknown("source", "no-tracked-connection",
@@ -52,9 +52,10 @@ func (a *analysis) source(r *Request, v *view, c *chain, o outcomeAt) {
 // clientGuessed tells whether which end is the client rests on nothing but who sent first in the capture: a TCP
 // connection without its opening, or a datagram exchange, between ports that say nothing.
 func (v *view) clientGuessed() bool {
-	for i := range v.chain.convs {
-		c := &v.chain.convs[i]
-		for _, r := range c.flows {
+	convs := v.t.in(v.chain)
+	for i := range convs {
+		c := &convs[i]
+		for _, r := range v.t.of(c) {
 			if !v.t.flows.at(r).guessed {
 				return false
 			}
@@ -151,9 +152,9 @@ func (a *analysis) sourceDelivered(r *Request, v *view) {
 func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 	client, left := r.Client.Addr, r.Egress.Addr
 	how, basis := "same tuple", BasisTranslation
-	if len(c.joins) > 0 {
-		how = joinWords(c.joins[0])
-		if slices.Equal(c.joins[0].Basis, []string{basisTracked}) {
+	if joins := a.t.joined(c); len(joins) > 0 {
+		how = joinWords(joins[0])
+		if slices.Equal(joins[0].Basis, []string{basisTracked}) {
 			basis = BasisConntrack
 		}
 	}

@@ -11,10 +11,9 @@ import (
 
 // survey is what is gathered of all requests together. It is made in one pass over them.
 type survey struct {
-	matches []uint64 // per request, a bit for each rule that makes a finding of it
-	class   []int32  // per request, its place in alike
-	alike   []Alike
-	more    map[int32][]string // codes of findings about rules, by number
+	class []int32 // per request, its place in alike
+	alike []Alike
+	more  map[int32][]string // codes of findings about rules, by number
 	pods    bool               // one has a Pod at one of its ends
 
 	sources     []SourceCount
@@ -42,7 +41,7 @@ type sourceKey struct {
 
 // surveyed looks at n requests, which judge gives, on all processors; seen is told each, at the same time.
 func surveyed(n int, judge func(i int, room *Room) *Request, seen func(i int, r *Request)) *survey {
-	out := &survey{matches: make([]uint64, n), class: make([]int32, n), transmitted: make(map[*analysis]uint64)}
+	out := &survey{class: make([]int32, n), transmitted: make(map[*analysis]uint64)}
 	out.index, out.apart = make(map[alike]int32), newAlikeness()
 	all := rules()
 	var lock sync.Mutex
@@ -58,8 +57,7 @@ func surveyed(n int, judge func(i int, room *Room) *Request, seen func(i int, r 
 			s.pieces = append(s.pieces, from)
 			for i := from; i < to; i++ {
 				r := judge(i, &room)
-				out.matches[i] = matching(all, r)
-				out.class[i] = s.look(i, r, out.matches[i])
+				out.class[i] = s.look(i, r, matching(all, r))
 				if seen != nil {
 					seen(i, r)
 				}
@@ -95,10 +93,12 @@ func (s *surveyor) look(i int, r *Request, matches uint64) int32 {
 		s.replyOnly = append(s.replyOnly, int32(i))
 	}
 	s.source(r)
-	return s.put(s.apart.of(r, matches), alikeOf(r))
+	return s.put(s.apart.of(r, matches), alikeOf(r, matches))
 }
 
-func alikeOf(r *Request) Alike { return Alike{source: r.Source, outcome: r.Outcome, stop: r.StoppedAt} }
+func alikeOf(r *Request, matches uint64) Alike {
+	return Alike{source: r.Source, outcome: r.Outcome, stop: r.StoppedAt, matches: matches}
+}
 
 // put is the class of a digest, which is made if there is none.
 func (s *survey) put(k alike, like Alike) int32 {
@@ -182,19 +182,19 @@ func (s *survey) merge(parts []*surveyor) {
 
 // reorder puts what is known of each request in another order: order has, per place, where it was.
 func (s *survey) reorder(order []int32) {
-	matches, class, place := make([]uint64, len(order)), make([]int32, len(order)), make(map[int32]int32, len(s.replyOnly))
+	class, place := make([]int32, len(order)), make(map[int32]int32, len(s.replyOnly))
 	for _, i := range s.replyOnly {
 		place[i] = -1
 	}
 	for i, from := range order {
-		matches[i], class[i] = s.matches[from], s.class[from]
+		class[i] = s.class[from]
 		if len(place) > 0 {
 			if _, ok := place[from]; ok {
 				place[from] = int32(i)
 			}
 		}
 	}
-	s.matches, s.class = matches, class
+	s.class = class
 	for k, i := range s.replyOnly {
 		s.replyOnly[k] = place[i]
 	}
@@ -203,8 +203,8 @@ func (s *survey) reorder(order []int32) {
 
 // again looks at a request once more, which was told something.
 func (s *survey) again(all []rule, i int, r *Request) {
-	s.matches[i] = matching(all, r)
-	s.class[i] = s.put(s.apart.of(r, s.matches[i]), alikeOf(r))
+	matches := matching(all, r)
+	s.class[i] = s.put(s.apart.of(r, matches), alikeOf(r, matches))
 }
 
 // told parts requests that findings about rules were added to from those that are alike otherwise.

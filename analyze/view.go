@@ -254,18 +254,19 @@ func learn(t *table, chains []chain, facts *cluster.Facts, sum *wire.Summary, si
 	}
 	for i := range chains {
 		c := &chains[i]
-		if len(c.convs) > 1 {
+		convs := t.in(c)
+		if len(convs) > 1 {
 			h.forwards = true
-			a, b := t.clientOf(&c.convs[0]), t.clientOf(&c.convs[len(c.convs)-1])
-			if a != b && t.first(&c.convs[0]).key.place != placeLoopback {
+			a, b := t.clientOf(&convs[0]), t.clientOf(&convs[len(convs)-1])
+			if a != b && t.first(&convs[0]).key.place != placeLoopback {
 				h.translatedTo[b] = true
 				if k := facts.Role(a).Kind; k == cluster.RolePod || k == cluster.RoleUnknown && !podRangeKnown(facts, a.Is4()) {
 					h.pods[a] = true
 				}
 			}
 		}
-		for j := range c.convs {
-			if c.convs[j].in && c.convs[j].out {
+		for j := range convs {
+			if convs[j].in && convs[j].out {
 				h.forwards = true
 			}
 		}
@@ -334,21 +335,22 @@ func (h *hostFacts) isPod(a wire.Addr, facts *cluster.Facts) bool {
 	return facts.Role(a).Kind == cluster.RolePod || h.pods[a]
 }
 
-func (t *table) first(c *conversation) *flow { return t.flows.at(c.flows[0]) }
+func (t *table) first(c *conversation) *flow { return t.flows.at(t.grouping.flows[c.flows]) }
 
 func (t *table) clientOf(c *conversation) wire.Addr { return t.first(c).key.end[c.client] }
 
 // newView sorts a chain's flows into legs. The view is valid until the space is used again.
 func newView(t *table, c *chain, space *viewSpace) *view {
 	v := &space.view
-	*v = view{t: t, chain: c, client: t.clientOf(&c.convs[0])}
+	convs := t.in(c)
+	*v = view{t: t, chain: c, client: t.clientOf(&convs[0])}
 	pod, egress, plain := &space.side[0], &space.side[1], &space.side[2]
 	for _, f := range []*legFlows{pod, egress, plain} {
 		f.flows, f.clients = f.flows[:0], f.clients[:0]
 	}
-	for i := range c.convs {
-		cv := &c.convs[i]
-		for _, r := range cv.flows {
+	for i := range convs {
+		cv := &convs[i]
+		for _, r := range t.of(cv) {
 			f := t.flows.at(r)
 			to := plain
 			switch f.clientDir(cv.client) {
@@ -359,7 +361,7 @@ func newView(t *table, c *chain, space *viewSpace) *view {
 			case wire.DirUnknown:
 				if f.key.place == placeLoopback {
 					v.local = true
-				} else if len(c.convs) > 1 {
+				} else if len(convs) > 1 {
 					// Joined across a translation with no direction recorded: the order of the chain says which side is which.
 					if i == 0 {
 						to = pod
@@ -371,9 +373,9 @@ func newView(t *table, c *chain, space *viewSpace) *view {
 			to.add(r, cv.client)
 		}
 	}
-	if len(c.convs) == 1 && len(plain.flows) > 1 {
+	if len(convs) == 1 && len(plain.flows) > 1 {
 		// One tuple at several interfaces or VLANs without directions: a hop between them tells the sides apart.
-		cv := &c.convs[0]
+		cv := &convs[0]
 		if ownTTL(cv.maxTTL) && cv.minTTL != 0 && cv.minTTL == cv.maxTTL-1 {
 			n := 0
 			for i, r := range plain.flows {

@@ -14,7 +14,7 @@ type survey struct {
 	class []int32 // per request, its place in alike
 	alike []Alike
 	more  map[int32][]string // codes of findings about rules, by number
-	pods    bool               // one has a Pod at one of its ends
+	pods  bool               // one has a Pod at one of its ends
 
 	sources     []SourceCount
 	replyOnly   []int32 // answers that were not asked for, by number

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/analyze/pages"
@@ -42,7 +41,10 @@ type analysis struct {
 	chains   []chain
 	views    []view    // one per chain, or nil where none is kept: see view
 	spare    sync.Pool // of *viewSpace
-	requests []Request // one per chain
+	requests []Request // one per chain, where they are held
+	listed   []int32   // chains that are requests of the result, where those of others are not; nil is all
+	// paired tells a request what the other side shows of it, with what that refers to in the space's keeping; nil without another side.
+	paired func(r *Request, chain int, space *viewSpace)
 
 	// What many requests have in common.
 	sameTuple             []string // basis of a join
@@ -88,17 +90,34 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 		captures[n].OneWay = len(a.common.from) == 1
 		captures[n].OnlySYN = t.tcpBare == 0 && t.synAcks == 0
 	}
-	var longest atomic.Int64
-	a.eachAtOnce(func(v *view, _ int, _ *viewSpace) {
-		for _, l := range v.legs() {
-			h, old := l.handshake(), longest.Load()
-			for h > old && !longest.CompareAndSwap(old, h) {
-				old = longest.Load()
+	var lock sync.Mutex
+	inPiecesBy(len(a.chains), func() func(from, to int) {
+		var space viewSpace
+		return func(from, to int) {
+			longest, transmitted := int64(0), uint64(0)
+			for i := from; i < to; i++ {
+				v := a.made(&space, &a.chains[i])
+				for _, l := range v.legs() {
+					longest = max(longest, l.handshake())
+				}
+				sent, replies := v.counted()
+				transmitted += sent + replies
 			}
+			lock.Lock()
+			a.longestHandshake = max(a.longestHandshake, longest)
+			a.info.Transmitted += transmitted
+			lock.Unlock()
 		}
 	})
-	a.longestHandshake = longest.Load()
 	return a
+}
+
+// counted is how many packets of client and server the legs show: copies on the way are one.
+func (v *view) counted() (sent, replies uint64) {
+	for _, l := range v.legs() {
+		sent, replies = max(sent, l.client.packets), max(replies, l.server.packets)
+	}
+	return sent, replies
 }
 
 // view is one request as the capture saw it. It holds more than the flows that it is made of, so that it is made when it is asked for,
@@ -170,9 +189,30 @@ func (a *analysis) eachAtOnce(look func(v *view, i int, space *viewSpace)) {
 func (a *analysis) judgeAll() {
 	a.requests = pages.Make[Request](len(a.chains))
 	a.eachAtOnce(func(v *view, i int, space *viewSpace) { a.judge(&a.requests[i], v, int32(i), space) })
-	for i := range a.requests {
-		a.info.Transmitted += a.requests[i].RequestsSent + a.requests[i].RepliesSeen
+}
+
+// pairAll tells the requests that are held what the other side shows of them, and drops those that are not listed.
+func (a *analysis) pairAll() {
+	n, chain := a.list()
+	if a.paired != nil {
+		inPieces(n, func(i int) {
+			space, k := a.spare.Get().(*viewSpace), int(chain(i))
+			a.paired(&a.requests[k], k, space)
+			a.spare.Put(space)
+		})
 	}
+	for i := range n {
+		a.requests[i] = a.requests[chain(i)]
+	}
+	a.requests = a.requests[:n]
+}
+
+// list is how many requests of the capture are the result's, and which.
+func (a *analysis) list() (n int, chain func(i int) int32) {
+	if a.listed == nil {
+		return len(a.chains), func(i int) int32 { return int32(i) }
+	}
+	return len(a.listed), func(i int) int32 { return a.listed[i] }
 }
 
 const linkTypeSLL = 113 // LINKTYPE_LINUX_SLL
@@ -225,7 +265,7 @@ func (a *analysis) judge(r *Request, v *view, n int32, space *viewSpace) {
 	lastKey := &t.first(last).key
 	o := v.outcome(a.host)
 	a.counts(r, v, o, space)
-	a.passage(r, v, c, space)
+	r.Legs = a.passage(v, c, space)
 	r.seenAt.a, r.seenAt.chain = a, n
 	if a.info.Side == wire.SideFar {
 		r.Far, r.FarServer = kept.end(r.Client), kept.end(r.Server)
@@ -388,10 +428,9 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 				r.Last = max(r.Last, e.time)
 			}
 		}
-		r.RequestsSent = max(r.RequestsSent, leg.client.packets)
-		r.RepliesSeen = max(r.RepliesSeen, leg.server.packets)
 		r.Retransmissions = max(r.Retransmissions, leg.client.retrans+leg.server.retrans)
 	}
+	r.RequestsSent, r.RepliesSeen = v.counted()
 	proto := r.Tuple.Proto
 	switch {
 	case proto == wire.ProtoTCP:
@@ -442,8 +481,8 @@ func (a *analysis) aboutTuple(l *legState, from int) wire.Tuple {
 	return f.key.tuple(side)
 }
 
-// passage fills in legs.
-func (a *analysis) passage(r *Request, v *view, c *chain, space *viewSpace) {
+// passage makes legs, and keeps them in the space's keeping.
+func (a *analysis) passage(v *view, c *chain, space *viewSpace) []Leg {
 	legs := space.passed[:0]
 	for _, l := range v.legs() {
 		kind := l.kind
@@ -482,7 +521,7 @@ func (a *analysis) passage(r *Request, v *view, c *chain, space *viewSpace) {
 		}
 	}
 	space.passed = legs
-	r.Legs = keep(&space.kept.legs, legs)
+	return keep(&space.kept.legs, legs)
 }
 
 // passage is where a request's packets are found again: a chain of a capture.

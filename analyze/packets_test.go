@@ -600,7 +600,7 @@ func runOf(t testing.TB, facts *cluster.Facts, opt Options, inputs ...Input) *Re
 	t.Helper()
 	again := slices.Clone(inputs)
 	for i := range again {
-		if src, ok := again[i].Source.(*slice); ok && again[i].Side == again[0].Side { // those of pairs are held
+		if src, ok := again[i].Source.(*slice); ok {
 			anew := *src
 			again[i].Source = &anew
 		} else {

@@ -114,13 +114,11 @@ func pair(res *Result, near, far []*analysis, opt PairOptions) {
 		for _, p := range all[i] {
 			p.checkOdds()
 		}
-		inPieces(len(n.chains), func(k int) {
-			r, space := &n.requests[k], n.spare.Get().(*viewSpace)
+		n.paired = func(r *Request, k int, space *viewSpace) {
 			r.kept = &space.kept
-			n.place(r, n.view(k), partners[i][k], contested[[2]int{i, k}], all[i], claimed, far, opt)
+			n.place(r, n.view(k), space, partners[i][k], contested[[2]int{i, k}], all[i], claimed, far, opt)
 			r.kept = nil
-			n.spare.Put(space)
-		})
+		}
 	}
 	describePairs(res, all, opt)
 	for j, f := range far {
@@ -265,27 +263,28 @@ func (p *pairing) timely(v, far *view, m *partner) bool {
 	return b.first <= a.last+upper+slack && b.last >= a.first+lower-slack
 }
 
-// keepOwn keeps of a far capture's requests those that no near one was joined with and whose sender is the cluster's: the
-// others are other clients' traffic, and are counted. Of a capture that is not the far side's nothing is kept.
+// keepOwn lists of a far capture's requests those that no near one was joined with and whose sender is the cluster's: the
+// others are other clients' traffic, and are counted. Of a capture that is not the far side's nothing is listed.
 func (a *analysis) keepOwn(claimed map[int]bool, sound bool) {
-	kept := a.requests[:0]
+	a.listed = []int32{}
 	others := uint64(0)
-	for k := range a.requests {
-		switch r := &a.requests[k]; {
+	for k := range a.chains {
+		switch {
 		case claimed[k] || !sound:
-		case oursAtAll(r.Client.Role.Kind):
-			if r.Source == NodeSourced {
-				// The near side, which could tell, was given and does not hold it.
-				r.Source, r.Basis, r.Reasons = SourceUnknown, BasisNone, nil
-				r.unknown("source", "no-near-partner", "it arrived from "+r.Client.Addr.String()+", "+nodeWords(r.Client.Role)+", and the near capture does not hold it",
-					"a near capture of all interfaces that runs at that moment")
-			}
-			kept = append(kept, *r)
+		case oursAtAll(a.role(a.view(k).client).Kind):
+			a.listed = append(a.listed, int32(k))
 		default:
 			others++
 		}
 	}
-	a.requests = kept
+	a.paired = func(r *Request, _ int, _ *viewSpace) {
+		if r.Source == NodeSourced {
+			// The near side, which could tell, was given and does not hold it.
+			r.Source, r.Basis, r.Reasons = SourceUnknown, BasisNone, nil
+			r.unknown("source", "no-near-partner", "it arrived from "+r.Client.Addr.String()+", "+nodeWords(r.Client.Role)+", and the near capture does not hold it",
+				"a near capture of all interfaces that runs at that moment")
+		}
+	}
 	if others > 0 {
 		a.info.Notes = append(a.info.Notes, plural(others, "request")+" of other clients: not listed")
 	}

@@ -12,7 +12,7 @@ import (
 
 // place judges again where a request's packets stop, now that the far side is known (DESIGN section 6). Absence at the far
 // side is claimed only where the far capture covers it: window, clock, filter, place and wholeness.
-func (a *analysis) place(r *Request, v *view, partners []partner, contested bool, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
+func (a *analysis) place(r *Request, v *view, space *viewSpace, partners []partner, contested bool, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
 	for _, p := range pairings {
 		if p.same || p.swapped {
 			text := "the near and the far capture are the same: nothing is known of the far side"
@@ -38,7 +38,7 @@ func (a *analysis) place(r *Request, v *view, partners []partner, contested bool
 		r.unknown("source", "egress-not-joined", text, "")
 	}
 	for _, m := range partners {
-		a.attach(r, v, m)
+		a.attach(r, v, m, space)
 	}
 	if r.Way == Inbound || r.Way == WayLocal || r.Source == SourceLocal || r.Source == NotSent || r.StoppedAt == StopNodeOut || r.StoppedAt == StopNodeIn {
 		return
@@ -51,9 +51,8 @@ func (a *analysis) place(r *Request, v *view, partners []partner, contested bool
 }
 
 // attach adds what the far side saw to the request.
-func (a *analysis) attach(r *Request, v *view, m partner) {
+func (a *analysis) attach(r *Request, v *view, m partner, space *viewSpace) {
 	f := m.p.far
-	o := &f.requests[m.chain]
 	fv := f.view(m.chain)
 	arrived := fv.leaving()
 	if convs := f.t.in(fv.chain); len(convs) > 1 {
@@ -65,11 +64,7 @@ func (a *analysis) attach(r *Request, v *view, m partner) {
 	if r.Far == nil {
 		r.Far, r.FarServer = r.kept.end(src), r.kept.end(dst)
 	}
-	near := len(r.Legs)
-	r.Legs = keepBoth(&r.kept.legs, r.Legs, o.Legs)
-	for i := range o.Legs {
-		r.Legs[near+i].Kind = LegFar
-	}
+	r.Legs = keepBoth(&r.kept.legs, r.Legs, f.passage(fv, fv.chain, space))
 	r.alsoAt = keepBoth(&r.kept.also, r.alsoAt, []passage{{f, int32(m.chain)}})
 	from := "egress"
 	if v.egress == nil {
@@ -120,7 +115,8 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 	}
 	if r.Outcome == RequestOnly || r.Outcome == HalfOpen {
 		for i := range partners {
-			if o := &partners[i].p.far.requests[partners[i].chain]; o.Outcome == HandshakeCompleted {
+			if f := partners[i].p.far; f.outcomeOf(partners[i].chain) == HandshakeCompleted {
+				o := f.judged(partners[i].chain)
 				// The client's acknowledgement arrived at the far side: the SYN-ACK had reached it (DESIGN section 5), and the near
 				// capture does not hold it.
 				r.Outcome, r.StoppedAt, r.Completed = HandshakeCompleted, StopNone, o.Completed
@@ -152,7 +148,7 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 			r.StoppedAt = StopNone
 		}
 	case HandshakeCompleted, Answered, Refused, HalfOpen, Midstream:
-		unanswered := slices.ContainsFunc(partners, func(m partner) bool { return m.p.far.requests[m.chain].Outcome == RequestOnly })
+		unanswered := slices.ContainsFunc(partners, func(m partner) bool { return m.p.far.outcomeOf(m.chain) == RequestOnly })
 		if answered == nil && unanswered && r.StoppedAt == StopNone {
 			// Answered near, and not at the far side: a device on the way may have answered (a SYN proxy keeps the client's
 			// numbers), or the far capture does not show answers.
@@ -186,7 +182,8 @@ func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
 		return
 	}
 	r.StoppedAt = StopReturn
-	r.because("the far side answered (%s), and no answer reached the node", plural(m.p.far.requests[m.chain].RepliesSeen, "packet"))
+	_, replies := m.p.far.view(m.chain).counted()
+	r.because("the far side answered (%s), and no answer reached the node", plural(replies, "packet"))
 }
 
 // answerDue tells whether the near capture ran on until what the far side answered should have arrived.
@@ -238,7 +235,8 @@ func (a *analysis) placeFar(r *Request, v *view, partners []partner) {
 		}
 		if g == covered {
 			r.StoppedAt = StopFar
-			r.because("%s arrived at the far capture point (%s) and nothing came back past it", plural(f.requests[m.chain].RequestsSent, "packet"), f.name())
+			sent, _ := fv.counted()
+			r.because("%s arrived at the far capture point (%s) and nothing came back past it", plural(sent, "packet"), f.name())
 			return
 		}
 		if first == covered {
@@ -257,7 +255,8 @@ func (m *partner) fromTheBeginning(r *Request, v, far *view) bool {
 	}
 	lower, _, known := m.p.clock.at(v.exit().client.first)
 	from, _, _ := f.sum.Window()
-	return f.requests[m.chain].RequestsSent >= r.RequestsSent || known && from <= v.exit().client.first+lower
+	sent, _ := far.counted()
+	return sent >= r.RequestsSent || known && from <= v.exit().client.first+lower
 }
 
 // legInterface returns the one interface at which a leg was seen where the capture records no direction, -1 otherwise.
@@ -435,18 +434,28 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	return covered, how, ""
 }
 
+// outcomeOf is the outcome of a chain by its capture alone.
+func (a *analysis) outcomeOf(chain int) Outcome { return a.view(chain).outcome(a.host).outcome }
+
+// judged is the request of a chain by its capture alone.
+func (a *analysis) judged(chain int) *Request {
+	var room Room
+	a.judge(&room.r, a.made(&room.space, &a.chains[chain]), int32(chain), &room.space)
+	return &room.r
+}
+
 // checkOdds tells whether two captures that share nothing both hold answered requests to one server: then they are of two
 // times, whatever their clocks say.
 func (p *pairing) checkOdds() {
 	if p.joined == 0 {
 		servers := make(map[wire.Addr]bool)
-		for k := range p.far.requests {
-			if o := p.far.requests[k].Outcome; o == HandshakeCompleted || o == Answered {
+		for k := range p.far.chains {
+			if o := p.far.outcomeOf(k); o == HandshakeCompleted || o == Answered {
 				servers[p.far.view(k).leaving().Dst] = true
 			}
 		}
-		for k := range p.near.requests {
-			if o := p.near.requests[k].Outcome; (o == HandshakeCompleted || o == Answered) && servers[p.near.view(k).leaving().Dst] {
+		for k := range p.near.chains {
+			if o := p.near.outcomeOf(k); (o == HandshakeCompleted || o == Answered) && servers[p.near.view(k).leaving().Dst] {
 				p.atOdds = true
 				break
 			}
@@ -525,7 +534,7 @@ func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, u
 			}
 		}
 		if t.Proto == wire.ProtoTCP && o.leaving().Src != t.Src && (comparableTS(v, o) || p.numbersKept && o.opened()) {
-			if r := &f.requests[c]; r.Client.Role.Kind != cluster.RoleNode && r.Client.Role.Kind != cluster.RolePod {
+			if kind := f.role(o.client).Kind; kind != cluster.RoleNode && kind != cluster.RolePod {
 				continue // another client's, by its timestamp value; a proxy's would carry the payload
 			}
 		}

@@ -153,7 +153,10 @@ func (d *onDemand) judge(i int, r *Request, space *viewSpace) {
 
 func (d *onDemand) judgeAt(at seat, r *Request, space *viewSpace) {
 	a := d.of[at.of]
-	a.judge(r, a.viewIn(space, int(at.chain)), at.chain, space)
+	a.judge(r, a.made(space, &a.chains[at.chain]), at.chain, space)
+	if a.paired != nil {
+		a.paired(r, int(at.chain), space)
+	}
 }
 
 // gather finds the order of the requests of analyses, which are judged when they are asked for from now on.
@@ -161,15 +164,17 @@ func (res *Result) gather(of []*analysis) {
 	d := &onDemand{of: of}
 	n := 0
 	for _, a := range of {
-		n += len(a.chains)
+		k, _ := a.list()
+		n += k
 	}
 	first, names, order := make([]int64, n), make([]uint32, n), make([]int32, n)
 	seatOf := func(i int) seat {
 		for k, a := range of {
-			if i < len(a.chains) {
-				return seat{int32(k), int32(i)}
+			n, chain := a.list()
+			if i < n {
+				return seat{int32(k), chain(i)}
 			}
-			i -= len(a.chains)
+			i -= n
 		}
 		return seat{}
 	}
@@ -182,9 +187,6 @@ func (res *Result) gather(of []*analysis) {
 	s := surveyed(n, at, func(i int, r *Request) {
 		first[i], names[i] = r.First, uint32(maphash.Comparable(seed, requestName{r.Tuple, r.Opening, seatOf(i).of}))
 	})
-	for a, n := range s.transmitted {
-		a.info.Transmitted += n
-	}
 	for i := range order {
 		order[i] = int32(i)
 	}

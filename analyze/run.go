@@ -40,8 +40,8 @@ type Options struct {
 	Pair     PairOptions
 	// Rules asks for destinations of configuration and rules; nil asks for those of the captures.
 	Rules *RulesQuestion
-	// OnDemand has requests judged when they are asked for (Result.At, Result.Each) instead of held (Result.Requests), where each is judged
-	// by itself: not those of a pair, nor those of several nodes, which tell of each other.
+	// OnDemand has requests judged when they are asked for (Result.At, Result.Each) instead of held (Result.Requests), where nobody tells of one
+	// but by its node and the far side: not those of several nodes, which tell of each other.
 	OnDemand bool
 	// OtherRules says that masquerade configuration and rules are of another time than the captures, and not held against them.
 	OtherRules bool
@@ -56,7 +56,6 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	res := &Result{Facts: facts, question: opt.Rules, otherRules: opt.OtherRules}
 	var sides [2][]*analysis
 	paired := slices.ContainsFunc(inputs, func(in Input) bool { return in.Side != inputs[0].Side })
-	onDemand := opt.OnDemand && !paired
 	res.Captures = make([]CaptureInfo, len(inputs))
 	// Captures have nothing in common until the two sides are held against each other: each is read and judged by itself.
 	groups := grouped(inputs, opt)
@@ -70,7 +69,7 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 			for g != nil {
 				t, sum, rest := g.read(res.Captures, facts, opt, !paired)
 				a := newAnalysis(t, sum, res.Captures, g.numbers(), facts, g.connections())
-				if !onDemand {
+				if !opt.OnDemand {
 					a.judgeAll()
 				}
 				found[i] = append(found[i], a)
@@ -91,21 +90,23 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 			more = true
 		}
 	}
-	if len(sides[wire.SideNear]) > 0 && len(sides[wire.SideFar]) > 0 {
-		pair(res, sides[wire.SideNear], sides[wire.SideFar], opt.Pair)
+	near, far := sides[wire.SideNear], sides[wire.SideFar]
+	if len(near) > 0 && len(far) > 0 {
+		pair(res, near, far, opt.Pair)
 	}
-	if onDemand {
-		if of := slices.Concat(sides[0], sides[1]); inputs[0].Side == wire.SideFar || len(of) == 1 {
-			res.gather(of)
-			res.Limits = limits(res)
-			res.conclude()
-			return res, nil
+	if opt.OnDemand && len(near) < 2 { // those of several nodes tell of each other: see answeredElsewhere
+		res.gather(slices.Concat(near, far))
+		res.Limits = limits(res)
+		res.conclude()
+		return res, nil
+	}
+	for _, a := range slices.Concat(near, far) {
+		if opt.OnDemand {
+			a.keepViews(false)
+			a.judgeAll()
+			a.keepViews(a.paired != nil)
 		}
-		for _, side := range sides { // of several nodes: see answeredElsewhere
-			for _, a := range side {
-				a.judgeAll()
-			}
-		}
+		a.pairAll()
 	}
 	res.finish(sides)
 	return res, nil

@@ -16,9 +16,8 @@ type survey struct {
 	more  map[int32][]string // codes of findings about rules, by number
 	pods  bool               // one has a Pod at one of its ends
 
-	sources     []SourceCount
-	replyOnly   []int32 // answers that were not asked for, by number
-	transmitted map[*analysis]uint64
+	sources   []SourceCount
+	replyOnly []int32 // answers that were not asked for, by number
 
 	// While classes are found: the place of each in alike, and how they are told apart.
 	index map[alike]int32
@@ -41,14 +40,13 @@ type sourceKey struct {
 
 // surveyed looks at n requests, which judge gives, on all processors; seen is told each, at the same time.
 func surveyed(n int, judge func(i int, room *Room) *Request, seen func(i int, r *Request)) *survey {
-	out := &survey{class: make([]int32, n), transmitted: make(map[*analysis]uint64)}
-	out.index, out.apart = make(map[alike]int32), newAlikeness()
+	out := &survey{class: make([]int32, n), index: make(map[alike]int32), apart: newAlikeness()}
 	all := rules()
 	var lock sync.Mutex
 	var surveyors []*surveyor
 	inPiecesBy(n, func() func(from, to int) {
 		s := &surveyor{bySource: make(map[sourceKey]int32)}
-		s.index, s.transmitted, s.apart.seeds = make(map[alike]int32), make(map[*analysis]uint64), out.apart.seeds
+		s.index, s.apart.seeds = make(map[alike]int32), out.apart.seeds
 		lock.Lock()
 		surveyors = append(surveyors, s)
 		lock.Unlock()
@@ -85,9 +83,6 @@ func matching(all []rule, r *Request) (bits uint64) {
 
 // look takes a request in, and returns its class.
 func (s *surveyor) look(i int, r *Request, matches uint64) int32 {
-	if r.seenAt.a != nil {
-		s.transmitted[r.seenAt.a] += r.RequestsSent + r.RepliesSeen
-	}
 	s.pods = s.pods || r.Client.Role.Kind == cluster.RolePod || r.Server.Role.Kind == cluster.RolePod || r.Backend != nil && r.Backend.Role.Kind == cluster.RolePod
 	if r.Outcome == ReplyOnly && mayBeOthers(r) {
 		s.replyOnly = append(s.replyOnly, int32(i))
@@ -164,9 +159,6 @@ func (s *survey) merge(parts []*surveyor) {
 			}
 			o.Requests, o.Packets = o.Requests+c.Requests, o.Packets+c.Packets
 			bySource[c.Addr] = o
-		}
-		for a, n := range part.transmitted {
-			s.transmitted[a] += n
 		}
 		s.pods = s.pods || part.pods
 		s.replyOnly = append(s.replyOnly, part.replyOnly...)

@@ -226,5 +226,5 @@ func runCompare(ctx context.Context, std *stdio, opt compareOptions) error {
 	if err := errors.Join(ctx.Err(), set.err()); err != nil {
 		return err
 	}
-	return opt.common.judge(ctx, std, set, analyze.Options{Pair: opt.pair})
+	return opt.common.judge(ctx, std, set, analyze.Options{Pair: opt.pair, OnDemand: true})
 }

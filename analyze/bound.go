@@ -41,6 +41,7 @@ func (t *table) compact(drop []bool) {
 		flows  slab[ref, flow]
 		taps   slab[uint32, tap]
 		events slab[uint32, eventBlock]
+		odds   slab[uint32, oddity]
 		prints slab[uint32, fingerprint]
 		errs   []icmpError
 	)
@@ -52,6 +53,11 @@ func (t *table) compact(drop []bool) {
 		f.taps = moveList(f.taps, &t.taps, &taps, func(e *tap) *uint32 { return &e.next })
 		f.events = moveList(f.events, &t.events, &events, func(e *eventBlock) *uint32 { return &e.next })
 		f.prints = moveList(f.prints, &t.prints, &prints, func(e *fingerprint) *uint32 { return &e.next })
+		for side := range f.dir {
+			if d := &f.dir[side]; d.odd != 0 {
+				d.odd = odds.add(*t.odds.at(d.odd))
+			}
+		}
 		for _, e := range []*uint32{&f.errs[0], &f.errs[1], &f.mtu} {
 			if *e != 0 {
 				errs = append(errs, t.errs[*e-1])
@@ -68,7 +74,7 @@ func (t *table) compact(drop []bool) {
 			index.set(&flows.at(m).key, s.hash, m, &flows)
 		}
 	}
-	t.flows, t.taps, t.events, t.prints, t.errs, t.index = flows, taps, events, prints, errs, index
+	t.flows, t.taps, t.events, t.odds, t.prints, t.errs, t.index = flows, taps, events, odds, prints, errs, index
 }
 
 // moveList copies a chain to the end of another slab, in order.

@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"math"
+
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
@@ -88,7 +90,7 @@ const (
 	sawRST
 	sawCookieAck
 	ackedFIN // acknowledged the other side's FIN
-	strayed  // a SYN with another ISN inside an open connection: dirState.stray
+	strayed  // a SYN with another ISN inside an open connection: oddity.stray
 	knowISN
 	knowTS
 	knowIPID
@@ -103,12 +105,12 @@ const (
 // million packets a second.
 const recentBits = 13
 
-// dirState is one direction of a flow, counted in transmissions.
+// dirState is one direction of a flow, counted in transmissions. There are two for each flow: what few have is in oddity.
 type dirState struct {
 	first, last int64
 	packets     uint64
 	bytes       uint64 // payload
-	retrans     uint64
+	retrans     uint32 // at most math.MaxUint32
 	isn         uint32
 	ts          uint32 // timestamp value of the first packet
 	tsLast      uint32 // highest timestamp value
@@ -116,15 +118,61 @@ type dirState struct {
 	seqNext     uint32 // highest sequence number sent, plus one
 	ackMax      uint32 // highest acknowledgement sent
 	finSeq      uint32 // sequence number behind the FIN
-	stray       uint32 // ISN of the last SYN that opened nothing
 	flags       dirFlags
+	odd         uint32 // place in table.odds; 0 is none
 	ipid        uint16
+	mac         uint16 // link-layer source of the first packet: place in table.macs; 0 is not known
 	prints      uint8
-	mac         [6]byte // link-layer source of the first packet
-	ttl         uint8   // of the first packet
+	ttl         uint8 // of the first packet
+}
+
+// oddity is what only some directions of flows have.
+type oddity struct {
+	stray       uint32 // ISN of the last SYN that opened nothing
 	zeroWindows uint32
 	gaps        uint32 // times that the other side acknowledged what is not in the capture
 	dataAgain   uint32 // segments with data that were sent again
+}
+
+// resent counts a retransmission.
+func (d *dirState) resent() {
+	if d.retrans < math.MaxUint32 {
+		d.retrans++
+	}
+}
+
+// oddOf is a direction's oddity, to be written to.
+func (t *table) oddOf(d *dirState) *oddity {
+	if d.odd == 0 {
+		d.odd = t.odds.add(oddity{})
+	}
+	return t.odds.at(d.odd)
+}
+
+// oddities is a direction's oddity, empty if it has none.
+func (t *table) oddities(d *dirState) oddity {
+	if d.odd == 0 {
+		return oddity{}
+	}
+	return *t.odds.at(d.odd)
+}
+
+// macOf is the number of a link-layer address. A capture has few; those beyond what a number can tell are not known.
+func (t *table) macOf(mac [6]byte) uint16 {
+	if mac == ([6]byte{}) {
+		return 0
+	}
+	if n := t.lastMACs[mac[5]&1]; n != 0 && t.macs[n-1] == mac {
+		return n
+	}
+	n, ok := t.macIndex[mac]
+	if !ok && len(t.macs) < math.MaxUint16 {
+		t.macs = append(t.macs, mac)
+		n = uint16(len(t.macs))
+		t.macIndex[mac] = n
+	}
+	t.lastMACs[mac[5]&1] = n
+	return n
 }
 
 // flow is one episode at one place: port reuse after a close begins another.
@@ -223,6 +271,7 @@ type table struct {
 	flows   slab[ref, flow]
 	taps    slab[uint32, tap]
 	events  slab[uint32, eventBlock]
+	odds    slab[uint32, oddity]
 	errs    []icmpError
 	prints  slab[uint32, fingerprint]
 	max     int
@@ -236,6 +285,10 @@ type table struct {
 	other  map[wire.Proto]uint64 // packets of protocols that are not judged
 	frags  uint64
 	recent []recent
+
+	macs     [][6]byte // of link-layer addresses, by number, from 1
+	macIndex map[[6]byte]uint16
+	lastMACs [2]uint16 // numbers that were looked up last
 	// cutPayloads: of some datagram less than the whole payload was captured, so digests of its first bytes are compared, too.
 	cutPayloads bool
 	tcpBare     uint64 // TCP packets without SYN
@@ -250,7 +303,7 @@ func newTable(maxFlows int) *table {
 		maxFlows = DefaultMaxFlows
 	}
 	return &table{
-		index: newFlowIndex(0), max: maxFlows, other: make(map[wire.Proto]uint64),
+		index: newFlowIndex(0), max: maxFlows, other: make(map[wire.Proto]uint64), macIndex: make(map[[6]byte]uint16),
 		recent:    make([]recent, 1<<recentBits),
 		firstTime: wire.NoTime, lastTime: wire.NoTime,
 	}
@@ -314,7 +367,7 @@ func (t *table) add(p *wire.Packet) {
 		} else {
 			t.oneWay--
 		}
-		d.first, d.mac = p.Time, p.SrcMAC
+		d.first, d.mac = p.Time, t.macOf(p.SrcMAC)
 		if p.Has(wire.KnowTTL) {
 			d.ttl, d.flags = p.TTL, d.flags|knowTTL
 		}
@@ -363,7 +416,7 @@ func (t *table) begins(f *flow, from int, p *wire.Packet) bool {
 		}
 		d, o := &f.dir[from], &f.dir[1-from]
 		if p.Flags&wire.ACK != 0 {
-			return o.flags&strayed != 0 && p.Ack == o.stray+1 // the stray SYN was answered: it did open another connection
+			return o.flags&strayed != 0 && p.Ack == t.oddities(o).stray+1 // the stray SYN was answered: it did open another connection
 		}
 		switch {
 		case d.flags&sawSYNACK != 0: // this side was the server so far

@@ -348,7 +348,7 @@ func stalled(l *legState, side uint8) bool {
 			again++
 		}
 	}
-	return again > 0 && d.dataAgain >= 3
+	return again > 0 && l.again[side] >= 3
 }
 
 func fieldRank(field string) int {
@@ -428,7 +428,7 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 				r.Last = max(r.Last, e.time)
 			}
 		}
-		r.Retransmissions = max(r.Retransmissions, leg.client.retrans+leg.server.retrans)
+		r.Retransmissions = max(r.Retransmissions, uint64(leg.client.retrans)+uint64(leg.server.retrans))
 	}
 	r.RequestsSent, r.RepliesSeen = v.counted()
 	proto := r.Tuple.Proto

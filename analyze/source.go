@@ -458,10 +458,10 @@ func senderHint(l *legState) string {
 // come from routers away, as they do on the node's link and not on the server's.
 func (a *analysis) sentByNode(l *legState) bool {
 	mac := l.client.mac
-	if mac != [6]byte{} && a.facts.HasLinks() {
-		return a.facts.IsNodeMAC(mac)
+	if mac != 0 && a.facts.HasLinks() {
+		return a.facts.IsNodeMAC(a.t.macs[mac-1])
 	}
-	return mac != [6]byte{} && a.host.macs[mac] || l.server.packets > 0 && l.server.flags&knowTTL != 0 && !ownTTL(l.server.ttl)
+	return mac != 0 && a.host.macs[mac] || l.server.packets > 0 && l.server.flags&knowTTL != 0 && !ownTTL(l.server.ttl)
 }
 
 // fromPodLink tells whether all that the client sent at a leg came in on links whose names, printed by the host itself, say that they

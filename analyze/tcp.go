@@ -110,7 +110,8 @@ func (t *table) tcp(f *flow, from int, p *wire.Packet) {
 func (t *table) synchronise(f *flow, from int, p *wire.Packet) {
 	d := &f.dir[from]
 	if p.Flags&wire.ACK == 0 && d.flags&sawSYN != 0 && p.Seq != d.isn {
-		d.stray, d.flags = p.Seq, d.flags|strayed // inside an open connection it opens nothing, unless it is answered: see begins
+		t.oddOf(d).stray = p.Seq
+		d.flags |= strayed // inside an open connection it opens nothing, unless it is answered: see begins
 		return
 	}
 	kind, digest := printSYN, uint64(p.Seq)
@@ -131,7 +132,7 @@ func (t *table) synchronise(f *flow, from int, p *wire.Packet) {
 				f.client, f.guessed = uint8(1-from), false
 			}
 		} else {
-			d.retrans++
+			d.resent()
 			if d.retrans < synNotes {
 				t.note(f, from, p, evSYNACKAgain)
 			}
@@ -145,7 +146,7 @@ func (t *table) synchronise(f *flow, from int, p *wire.Packet) {
 				f.client, f.guessed = uint8(from), false
 			}
 		} else {
-			d.retrans++
+			d.resent()
 			if d.retrans < synNotes {
 				t.note(f, from, p, evSYNAgain)
 			}
@@ -172,9 +173,10 @@ func (t *table) payload(f *flow, from int, p *wire.Packet, size uint32) {
 		}
 	}
 	if again {
-		d.retrans++
-		d.dataAgain++
-		if scaled(uint64(d.dataAgain)) {
+		d.resent()
+		odd := t.oddOf(d)
+		odd.dataAgain++
+		if scaled(uint64(odd.dataAgain)) {
 			t.note(f, from, p, evRetransmission)
 		}
 	}
@@ -195,17 +197,18 @@ func (t *table) gap(f *flow, from int, p *wire.Packet) {
 	if o.flags&(sawFIN|sawRST) != 0 || p.Ack-o.seqNext > 1<<30 {
 		return
 	}
-	o.gaps++
+	odd := t.oddOf(o)
+	odd.gaps++
 	o.seqNext = p.Ack
-	if scaled(uint64(o.gaps)) {
+	if scaled(uint64(odd.gaps)) {
 		t.note(f, 1-from, p, evGap)
 	}
 }
 
 func (t *table) zeroWindow(f *flow, from int, p *wire.Packet) {
-	d := &f.dir[from]
-	d.zeroWindows++
-	if scaled(uint64(d.zeroWindows)) {
+	odd := t.oddOf(&f.dir[from])
+	odd.zeroWindows++
+	if scaled(uint64(odd.zeroWindows)) {
 		t.note(f, from, p, evZeroWindow)
 	}
 }
@@ -297,7 +300,7 @@ func (t *table) sctp(f *flow, from int, p *wire.Packet) {
 	switch p.Chunk {
 	case wire.ChunkInit:
 		if d.flags&sawSYN != 0 {
-			d.retrans++
+			d.resent()
 			if d.retrans < synNotes {
 				t.note(f, from, p, evSYNAgain)
 			}

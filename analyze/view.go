@@ -14,8 +14,9 @@ import (
 type legState struct {
 	kind           LegKind
 	flows          []ref
-	client, server dirState // merged: flags, counts, sequence marks
-	events         []event  // from: 0 is the client, 1 the server
+	client, server dirState  // merged: flags, counts, sequence marks
+	again          [2]uint32 // segments with data that client and server sent again
+	events         []event   // from: 0 is the client, 1 the server
 	rejected       *icmpError
 	replyRejected  *icmpError
 	mtu            *icmpError
@@ -73,6 +74,9 @@ func (t *table) merge(kind LegKind, l *legState, of *legFlows) *legState {
 		c := clients[i]
 		mergeDir(&l.client, &f.dir[c])
 		mergeDir(&l.server, &f.dir[1-c])
+		for side := range 2 {
+			l.again[side] = max(l.again[side], t.oddities(&f.dir[c^side]).dataAgain)
+		}
 		pf := t.flows.at(flows[primary])
 		if f.dir[0].packets+f.dir[1].packets > pf.dir[0].packets+pf.dir[1].packets {
 			primary = i
@@ -154,7 +158,6 @@ func mergeDir(to, d *dirState) {
 	to.packets = max(to.packets, d.packets)
 	to.bytes = max(to.bytes, d.bytes)
 	to.retrans = max(to.retrans, d.retrans)
-	to.dataAgain = max(to.dataAgain, d.dataAgain)
 	if d.flags&knowAck != 0 && (to.flags&knowAck == 0 || before(to.ackMax, d.ackMax)) {
 		to.ackMax = d.ackMax
 	}
@@ -227,8 +230,8 @@ type hostFacts struct {
 	translatedTo map[wire.Addr]bool
 	// pods: clients whose source this host translated: without facts, the only proof that an address is a Pod's.
 	pods map[wire.Addr]bool
-	// macs: source MAC addresses of frames that this host sent, where the capture records no direction.
-	macs map[[6]byte]bool
+	// macs: numbers of source MAC addresses of frames that this host sent, where the capture records no direction.
+	macs map[uint16]bool
 }
 
 // learn gathers what a capture's requests tell of the host, so that each can be judged in the light of all.
@@ -236,7 +239,7 @@ func learn(t *table, chains []chain, facts *cluster.Facts, sum *wire.Summary, si
 	ifaces := sum.Interfaces
 	h := &hostFacts{
 		ifaces: make([]ifaceSeen, len(ifaces)), own: make(map[wire.Addr]bool), translatedTo: make(map[wire.Addr]bool),
-		pods: make(map[wire.Addr]bool), macs: make(map[[6]byte]bool),
+		pods: make(map[wire.Addr]bool), macs: make(map[uint16]bool),
 	}
 	for i := range ifaces {
 		h.ifaces[i].loopback = ifaces[i].Loopback
@@ -275,7 +278,7 @@ func learn(t *table, chains []chain, facts *cluster.Facts, sum *wire.Summary, si
 		f := t.flows.at(ref(i))
 		for side := range 2 {
 			d := &f.dir[side]
-			if f.key.place < placeInterface || d.packets == 0 || d.mac == [6]byte{} {
+			if f.key.place < placeInterface || d.packets == 0 || d.mac == 0 {
 				continue
 			}
 			// The first router behind a Pod, and the sender of what a node address begins, are the node.

@@ -3,6 +3,7 @@ package analyze
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -285,5 +286,37 @@ func TestSimulatedTranslation(t *testing.T) {
 			}
 			t.Logf("%d joins, none false; %d of %d TCP connections joined", joins, joined, joinable)
 		})
+	}
+}
+
+// Numbers that occur twice are kept, all of them; of those that do not hardly any is.
+func TestMeeting(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, n := range []int{0, 1, 2, 50, 20_000} {
+		var list []uint32
+		count := make(map[uint32]int)
+		for range n {
+			v := r.Uint32()
+			for range 1 + r.IntN(20)/19 {
+				list = append(list, v)
+				count[v]++
+			}
+		}
+		twice := 0
+		for _, v := range list {
+			if count[v] > 1 {
+				twice++
+			}
+		}
+		kept := meeting(slices.Clone(list), func(v uint32) uint32 { return v })
+		got := 0
+		for _, v := range kept {
+			if count[v] > 1 {
+				got++
+			}
+		}
+		if got != twice || len(kept)-got > 1+len(list)/5 {
+			t.Errorf("of %d numbers %d occur more than once: kept %d of them, and %d others", len(list), twice, got, len(kept)-got)
+		}
 	}
 }

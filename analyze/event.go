@@ -136,16 +136,20 @@ func (t *table) eventsOf(f *flow, client int, out []event) []event {
 	if f.events.head == 0 {
 		return out
 	}
+	var room [8 * len(eventBlock{}.data)]byte
+	b := room[:0]
+	for n := f.events.head; n != 0; {
+		block := t.events.at(n)
+		b = append(b, block.data[:block.used]...)
+		n = block.next
+	}
 	first := t.taps.at(f.taps.head) // a flow with events has one
-	r := eventReader{t: t, block: t.events.at(f.events.head)}
 	time, frame := t.beginOf(f)
-	for begun := false; r.more(); begun = true {
-		mark := r.byte()
+	for begun := false; len(b) > 0; begun = true {
+		mark := b[0]
+		b = b[1:]
 		e := event{time: time, frame: frame, kind: eventKind(mark & eventKindBits)}
-		side := 0
-		if mark&eventFrom != 0 {
-			side = 1
-		}
+		side := int(mark & eventFrom / eventFrom)
 		if side != client {
 			e.from = 1
 		}
@@ -153,55 +157,23 @@ func (t *table) eventsOf(f *flow, client int, out []event) []event {
 			e.letter = eventLetters[e.kind]
 		}
 		if begun {
-			e.time += r.varint()
-			e.frame += uint64(r.varint())
+			later, n := binary.Varint(b)
+			further, m := binary.Varint(b[n:])
+			e.time, e.frame, b = time+later, frame+uint64(further), b[n+m:]
 		} else {
-			for range 8 {
-				r.byte()
-			}
-			r.uvarint()
+			_, n := binary.Uvarint(b[8:])
+			b = b[8+n:]
 		}
 		if mark&eventUsual != 0 {
 			e.iface, e.dir = first.iface, first.seen[side]
 		} else {
-			e.iface, e.dir = uint32(r.uvarint()), wire.Direction(r.byte())
+			iface, n := binary.Uvarint(b)
+			e.iface, e.dir, b = uint32(iface), wire.Direction(b[n]), b[n+1:]
 		}
 		if e.kind == evError {
-			e.typ, e.code = r.byte(), r.byte()
+			e.typ, e.code, b = b[0], b[1], b[2:]
 		}
 		out = append(out, e)
 	}
 	return out
-}
-
-// eventReader reads what write wrote.
-type eventReader struct {
-	t     *table
-	block *eventBlock
-	at    uint8
-}
-
-func (r *eventReader) more() bool { return r.at < r.block.used || r.block.next != 0 }
-
-func (r *eventReader) byte() byte {
-	if r.at == r.block.used {
-		r.block, r.at = r.t.events.at(r.block.next), 0
-	}
-	r.at++
-	return r.block.data[r.at-1]
-}
-
-func (r *eventReader) uvarint() (v uint64) {
-	for shift := 0; ; shift += 7 {
-		b := r.byte()
-		v |= uint64(b&0x7f) << shift
-		if b < 0x80 {
-			return v
-		}
-	}
-}
-
-func (r *eventReader) varint() int64 {
-	v := r.uvarint()
-	return int64(v>>1) ^ -int64(v&1)
 }

@@ -450,8 +450,8 @@ func (t *table) create(key *flowKey, hash uint32, prev ref, from int, p *wire.Pa
 		t.letGoOfSome()
 		prev, _ = t.index.find(key, hash, &t.flows)
 	}
-	r := t.flows.add(flow{key: *key, prev: prev})
-	f := t.flows.at(r)
+	r, f := t.flows.next()
+	f.key, f.prev = *key, prev
 	if prev != 0 {
 		f.episode = t.flows.at(prev).episode + 1
 	}

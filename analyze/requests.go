@@ -243,6 +243,7 @@ func repeated(n int, hash func(i int) uint32, name func(i int) requestName) map[
 	for i := range sorted {
 		sorted[i] = hash(i)
 	}
+	sorted = meeting(sorted, func(h uint32) uint32 { return h })
 	slices.Sort(sorted)
 	twice := make(map[uint32]bool)
 	for i := 1; i < len(sorted); i++ {

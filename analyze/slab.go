@@ -24,6 +24,13 @@ func (s *slab[N, T]) at(n N) *T { return &s.chunks[n>>chunkBits][n&(1<<chunkBits
 
 // add takes a record and returns its number.
 func (s *slab[N, T]) add(v T) N {
+	n, record := s.next()
+	*record = v
+	return n
+}
+
+// next gives out a record, which is zero, and its number.
+func (s *slab[N, T]) next() (N, *T) {
 	n := max(s.n, 1)
 	if int(n>>chunkBits) == len(s.chunks) {
 		if len(s.spare) == 0 {
@@ -32,9 +39,8 @@ func (s *slab[N, T]) add(v T) N {
 		s.chunks = append(s.chunks, s.spare[:1<<chunkBits:1<<chunkBits])
 		s.spare = s.spare[1<<chunkBits:]
 	}
-	s.chunks[n>>chunkBits][n&(1<<chunkBits-1)] = v
 	s.n = n + 1
-	return N(n)
+	return N(n), s.at(N(n))
 }
 
 // flowIndex finds the latest flow of a key: open addressing over flow numbers, with linear probing. The hash is keyed by the process, so

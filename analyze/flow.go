@@ -99,6 +99,7 @@ const (
 	knowAck  // ackMax
 	blind    // a packet whose transport header was cut: what it was is not known
 	sawReply // ICMP query's reply
+	sawBytes // payload of any kind, in an opening or a reset, too
 )
 
 // recentBits sets how many recent transmissions are kept to recognise copies: 8192, more than come by within 5 ms at a
@@ -109,7 +110,6 @@ const recentBits = 13
 type dirState struct {
 	first, last int64
 	packets     uint64
-	bytes       uint64 // payload
 	retrans     uint32 // at most math.MaxUint32
 	isn         uint32
 	ts          uint32 // timestamp value of the first packet
@@ -377,8 +377,8 @@ func (t *table) add(p *wire.Packet) {
 	}
 	d.packets++
 	d.last = p.Time
-	if p.Has(wire.KnowPayload) {
-		d.bytes += uint64(p.PayloadLen)
+	if p.Has(wire.KnowPayload) && p.PayloadLen > 0 {
+		d.flags |= sawBytes
 	}
 	switch key.proto {
 	case wire.ProtoTCP:

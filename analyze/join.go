@@ -71,10 +71,7 @@ const (
 func (t *table) chains(known *cluster.Connections) []chain {
 	t.conversations()
 	convs := t.convs
-	parent := make([]int32, len(convs))
-	for i := range parent {
-		parent[i] = int32(i)
-	}
+	var parent []int32 // per conversation, if any are joined
 	find := func(i int32) int32 {
 		for parent[i] != i {
 			parent[i] = parent[parent[i]]
@@ -85,13 +82,18 @@ func (t *table) chains(known *cluster.Connections) []chain {
 	all, contradicted := t.edges(convs)
 	all = append(all, t.tracked(convs, all, known)...)
 	edges := strongest(all, len(convs))
-	for _, e := range edges {
-		parent[find(e.a)] = find(e.b)
-	}
 	// Those that are joined are in a list per root, in order, and the strongest evidence of each.
-	first, next, strongest := make([]int32, len(convs)), make([]int32, len(convs)), make([]int32, len(convs)) // conversation and edge, plus one; 0 is none
+	var first, next, strongest []int32 // conversation and edge, plus one; 0 is none
 	several := 0
 	if len(edges) > 0 {
+		parent = make([]int32, len(convs))
+		for i := range parent {
+			parent[i] = int32(i)
+		}
+		for _, e := range edges {
+			parent[find(e.a)] = find(e.b)
+		}
+		first, next, strongest = make([]int32, len(convs)), make([]int32, len(convs)), make([]int32, len(convs))
 		joined, last := make([]bool, len(convs)), make([]int32, len(convs))
 		for k, e := range edges {
 			joined[e.a], joined[e.b] = true, true
@@ -117,9 +119,12 @@ func (t *table) chains(known *cluster.Connections) []chain {
 	out := make([]chain, 0, len(convs))
 	var group []int32
 	for i := range convs {
-		root := find(int32(i))
+		root := int32(i)
+		if parent != nil {
+			root = find(root)
+		}
 		switch {
-		case first[root] == 0:
+		case parent == nil, first[root] == 0:
 			out = append(out, chain{convs: uint32(i), n: 1, ambiguous: contradicted[int32(i)]})
 		case first[root] != int32(i)+1: // done with its first member
 		default:
@@ -495,7 +500,13 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		conv int32
 		prot wire.Proto
 	}
-	openings := make([]opening, 0, len(convs))
+	var openings []opening
+	met := newMeeting(len(convs))
+	for i := range convs {
+		if isn, ok := t.isnOf(&convs[i]); ok {
+			met.note(isn)
+		}
+	}
 	type packetKey struct {
 		digest uint64
 		size   uint32
@@ -510,15 +521,10 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		c := &convs[i]
 		f0 := t.first(c)
 		// Only a conversation that does not pass the host under one tuple can have a partner; with no direction recorded, any.
-		known := false
-		for _, r := range t.of(c) {
-			f := t.flows.at(r)
-			if d := &f.dir[c.client]; d.flags&knowISN != 0 && !known {
-				known = true
-				openings = append(openings, opening{d.isn, int32(i), f.key.proto})
+		if isn, known := t.isnOf(c); known {
+			if met.may(isn) {
+				openings = append(openings, opening{isn, int32(i), f0.key.proto})
 			}
-		}
-		if known {
 			continue
 		}
 		if f0.key.proto == wire.ProtoTCP || f0.key.proto == wire.ProtoUDP || f0.key.proto == wire.ProtoSCTP || f0.key.query != 0 {
@@ -557,7 +563,6 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 			}
 		}
 	}
-	openings = meeting(openings, func(o opening) uint32 { return o.isn })
 	slices.SortFunc(openings, func(p, q opening) int {
 		if p.isn != q.isn {
 			return cmp.Compare(p.isn, q.isn)
@@ -603,27 +608,48 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 	return edges, contradicted
 }
 
-// meeting keeps of a list those whose number may occur twice in it: all that do, and few more. (2026-12-01: of 400,000 openings, of which
-// hardly two share a number, sorting all took 50 ms.)
-func meeting[T any](list []T, number func(T) uint32) []T {
+// meeting tells which numbers may occur twice: all that do, and few more. (2026-12-01: of 400,000 openings, of which hardly two share a
+// number, sorting all took 50 ms.)
+type meeting struct {
+	once, twice []uint64
+	shift       uint8
+}
+
+// newMeeting is for about n numbers.
+func newMeeting(n int) *meeting {
 	bits := 10
-	for 1<<bits < 16*len(list) {
+	for 1<<bits < 16*n {
 		bits++
 	}
-	once, twice := make([]uint64, 1<<bits/64), make([]uint64, 1<<bits/64)
-	place := func(v T) (word, bit uint32) {
-		h := number(v) * 0x9E3779B1 >> (32 - bits) // 2^32 divided by the golden ratio; spread badly, more are kept
-		return h >> 6, h & 63
+	return &meeting{make([]uint64, 1<<bits/64), make([]uint64, 1<<bits/64), uint8(32 - bits)}
+}
+
+func (m *meeting) place(number uint32) (word uint32, bit uint64) {
+	h := number * 0x9E3779B1 >> m.shift // 2^32 divided by the golden ratio; numbers that are chosen to meet cost time, and change nothing
+	return h >> 6, 1 << (h & 63)
+}
+
+// note is told each number as often as it occurs, before may is asked.
+func (m *meeting) note(number uint32) {
+	w, b := m.place(number)
+	m.twice[w] |= m.once[w] & b
+	m.once[w] |= b
+}
+
+// may tells whether a number may occur twice.
+func (m *meeting) may(number uint32) bool {
+	w, b := m.place(number)
+	return m.twice[w]&b != 0
+}
+
+// isnOf is the initial sequence number of a conversation's client, if it is known.
+func (t *table) isnOf(c *conversation) (uint32, bool) {
+	for _, r := range t.of(c) {
+		if d := &t.flows.at(r).dir[c.client]; d.flags&knowISN != 0 {
+			return d.isn, true
+		}
 	}
-	for _, v := range list {
-		w, b := place(v)
-		twice[w] |= once[w] & (1 << b)
-		once[w] |= 1 << b
-	}
-	return slices.DeleteFunc(list, func(v T) bool {
-		w, b := place(v)
-		return twice[w]>>b&1 == 0
-	})
+	return 0, false
 }
 
 // narrowISN splits conversations that share one ISN by timestamp value and IP ID: a crowd that still shares all three is

@@ -308,7 +308,11 @@ func TestMeeting(t *testing.T) {
 				twice++
 			}
 		}
-		kept := meeting(slices.Clone(list), func(v uint32) uint32 { return v })
+		met := newMeeting(len(list))
+		for _, v := range list {
+			met.note(v)
+		}
+		kept := slices.DeleteFunc(slices.Clone(list), func(v uint32) bool { return !met.may(v) })
 		got := 0
 		for _, v := range kept {
 			if count[v] > 1 {

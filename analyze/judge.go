@@ -365,12 +365,16 @@ func (r *Request) unknown(field string, reason gap, text, settle string) {
 }
 
 func (r *Request) because(format string, args ...any) {
+	r.Reasons = append(r.Reasons, Reason(r.say(format, args...)))
+}
+
+// say is a sentence that is not a reason: of what is not known. Those that many requests have are held once.
+func (r *Request) say(format string, args ...any) string {
 	if r.kept == nil {
-		r.Reasons = append(r.Reasons, Reason(sentence(nil, format, args...)))
-		return
+		return string(sentence(nil, format, args...))
 	}
 	r.kept.word = sentence(r.kept.word[:0], format, args...)
-	r.Reasons = append(r.Reasons, Reason(r.kept.text(r.kept.word)))
+	return r.kept.text(r.kept.word)
 }
 
 // sentence appends what fmt.Sprintf returns. Most requests have one, of strings, addresses and small numbers, and Sprintf took a fifth of
@@ -434,7 +438,7 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 	proto := r.Tuple.Proto
 	switch {
 	case proto == wire.ProtoTCP:
-		r.ConnState = connState(l.state[0], l.state[1], l.client.bytes+l.server.bytes)
+		r.ConnState = connState(l.state[0], l.state[1], (l.client.flags|l.server.flags)&sawBytes != 0)
 		space.kept.word = l.history(space.kept.word[:0])
 		r.History = space.kept.text(space.kept.word)
 	case proto == wire.ProtoUDP:

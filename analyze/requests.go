@@ -239,24 +239,18 @@ type requestName struct {
 
 // repeated counts, of n requests in order whose names another one before has, those before.
 func repeated(n int, hash func(i int) uint32, name func(i int) requestName) map[int32]uint64 {
-	sorted := make([]uint32, n)
-	for i := range sorted {
-		sorted[i] = hash(i)
+	met, count := newMeeting(n), make(map[uint32]int)
+	for i := range n {
+		met.note(hash(i))
 	}
-	sorted = meeting(sorted, func(h uint32) uint32 { return h })
-	slices.Sort(sorted)
-	twice := make(map[uint32]bool)
-	for i := 1; i < len(sorted); i++ {
-		if sorted[i] == sorted[i-1] {
-			twice[sorted[i]] = true
+	for i := range n {
+		if h := hash(i); met.may(h) {
+			count[h]++
 		}
-	}
-	if len(twice) == 0 {
-		return nil
 	}
 	seen, out := make(map[requestName]uint64), make(map[int32]uint64)
 	for i := range n {
-		if !twice[hash(i)] {
+		if h := hash(i); !met.may(h) || count[h] < 2 {
 			continue
 		}
 		k := name(i)

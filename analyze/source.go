@@ -96,11 +96,11 @@ func (r *Request) set(s Source, b Basis, format string, args ...any) {
 func (a *analysis) roleUnknown(r *Request, addr wire.Addr) {
 	fact := ""
 	if role := a.facts.Role(addr); role.Kind == cluster.RoleOther {
-		r.unknown("source", "role-other", fmt.Sprintf("%s is none of the given Pod and node addresses: a translation to it and passing traffic cannot be told apart here", addr),
+		r.unknown("source", "role-other", r.say("%s is none of the given Pod and node addresses: a translation to it and passing traffic cannot be told apart here", addr),
 			"if it is an address of this node (a second interface, an egress address): --node-ip "+addr.String())
 		return
 	}
-	r.unknown("source", "role-unknown", fmt.Sprintf("nothing given says whether %s is a Pod's or the node's address%s", addr, fact),
+	r.unknown("source", "role-unknown", r.say("nothing given says whether %s is a Pod's or the node's address%s", addr, fact),
 		"--pod-cidr CIDR and --node-ip IP, or --cluster nodes-pods.json (kubectl get nodes,pods -A -o json)")
 }
 
@@ -116,7 +116,7 @@ func (a *analysis) sourceFar(r *Request, o outcomeAt) {
 		r.set(NodeSourced, BasisFar, "arrived at the far side from %s, %s: whether the node translated it or sent it itself is not visible there",
 			addr, nodeWords(r.Client.Role))
 	case cluster.RoleOther:
-		r.unknown("source", "role-other", fmt.Sprintf("arrived from %s, which is none of the given Pod and node addresses: another client's, or a translation on the way", addr),
+		r.unknown("source", "role-other", r.say("arrived from %s, which is none of the given Pod and node addresses: another client's, or a translation on the way", addr),
 			"a capture on the node at the same time (srcproof compare), or if it is a node's address: --node-ip "+addr.String())
 	case cluster.RoleService, cluster.RoleUnknown:
 		a.roleUnknown(r, addr)
@@ -175,7 +175,7 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 	case cluster.RoleOther:
 		if client != left && !oursAtAll(r.Server.Role.Kind) {
 			r.unknown("source", "facts-contradicted",
-				fmt.Sprintf("by what was given %s is none of the cluster's addresses, but this node put %s in its place on the way out, as it does for Pods", client, left),
+				r.say("by what was given %s is none of the cluster's addresses, but this node put %s in its place on the way out, as it does for Pods", client, left),
 				"are the given ranges this cluster's? --pod-cidr, --node-ip, or --cluster")
 			return
 		}
@@ -274,7 +274,7 @@ func (a *analysis) sourceTracked(r *Request, v *view, c *chain) {
 	if r.Source == NotSent {
 		r.Source = SourceUnknown
 		r.unknown("source", "conntrack-disagrees",
-			fmt.Sprintf("no packet of it is seen leaving, but the kernel's connection table has an entry for it (%s), which it makes only of what passed on", e.Leaving()), a.captureHint(r))
+			r.say("no packet of it is seen leaving, but the kernel's connection table has an entry for it (%s), which it makes only of what passed on", e.Leaving()), a.captureHint(r))
 		return
 	}
 	tell := func(s Source, format string, args ...any) {
@@ -336,9 +336,9 @@ func (a *analysis) sourceEgress(r *Request, v *view) {
 	case role.Kind == cluster.RoleNode:
 		r.set(NodeSourced, BasisAddress, "left as %s, %s; whether the node translated it or sent it itself does not show", addr, nodeWords(role))
 	case role.Kind == cluster.RolePod && l.client.flags&knowTTL == 0:
-		r.unknown("source", "ttl-not-known", fmt.Sprintf("%s leaves, and without the ttl it does not show whether this host passed it on or sent it itself", addr), a.captureHint(r))
+		r.unknown("source", "ttl-not-known", r.say("%s leaves, and without the ttl it does not show whether this host passed it on or sent it itself", addr), a.captureHint(r))
 	case role.Kind == cluster.RolePod:
-		r.unknown("source", "ttl-unclear", fmt.Sprintf("%s leaves, but ttl %d does not tell whether this host passed it on or sent it itself", addr, ttl), a.captureHint(r))
+		r.unknown("source", "ttl-unclear", r.say("%s leaves, but ttl %d does not tell whether this host passed it on or sent it itself", addr, ttl), a.captureHint(r))
 	default:
 		a.roleUnknown(r, addr)
 	}
@@ -366,7 +366,7 @@ func (a *analysis) leavesPodSide(l *legState) bool {
 
 func (a *analysis) podSideOnly(r *Request, ttl uint8) {
 	r.unknown("source", "pod-side-capture-only",
-		fmt.Sprintf("this capture holds the Pod's side only (initial ttl %d): what left the node is not in it", ttl), a.captureHint(r))
+		r.say("this capture holds the Pod's side only (initial ttl %d): what left the node is not in it", ttl), a.captureHint(r))
 }
 
 // sourcePodLeg has only the leg on which the client's packets come in.
@@ -415,7 +415,7 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 		case forwarded:
 			r.set(PodSourced, BasisEgress, "the frame carries the Pod's address %s and ttl %d, one below an initial value: the node has passed it on", addr, ttl)
 		case known:
-			r.unknown("source", "past-the-node", fmt.Sprintf("ttl %d: more than one device has passed this packet on, so the frame is not the node's", ttl),
+			r.unknown("source", "past-the-node", r.say("ttl %d: more than one device has passed this packet on, so the frame is not the node's", ttl),
 				"if the capture was taken past the node: --side far")
 		default:
 			r.unknown("source", "ttl-not-known", "without the ttl it does not show whether the packet had left the Pod's side", a.captureHint(r))
@@ -429,7 +429,7 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 		case forwarded && role.Exact:
 			// A router past the node makes the same of what the node sends itself.
 			r.unknown("source", "sender-of-frame-not-known",
-				fmt.Sprintf("source %s with ttl %d fits a packet that the node passed on and translated, but also one that it sent itself, seen behind a router: nothing here shows that the node sent this frame", addr, ttl),
+				r.say("source %s with ttl %d fits a packet that the node passed on and translated, but also one that it sent itself, seen behind a router: nothing here shows that the node sent this frame", addr, ttl),
 				senderHint(l)+"--links FILE (ip -o link on the node), or "+a.captureHint(r))
 		default:
 			r.set(NodeSourced, BasisAddress, "source %s, %s; this capture does not show whether the node translated it or sent it itself", addr, nodeWords(role))
@@ -685,26 +685,22 @@ func (a *analysis) settle(g gap, r *Request) string {
 
 // captureHint is the capture to take on the node instead.
 func (a *analysis) captureHint(r *Request) string {
-	return strings.TrimRight("capture on the node: tcpdump -ni any -w near.pcap "+hostFilter(r), " ")
+	if filter := hostFilter(r); filter != "" {
+		return r.say("capture on the node: tcpdump -ni any -w near.pcap %s", filter)
+	}
+	return "capture on the node: tcpdump -ni any -w near.pcap"
 }
 
 // hostFilter is a filter, quoted for the shell, that keeps both legs of a request (the server stays the same where the
 // source is translated) and what routers on the way say about it.
 func hostFilter(r *Request) string {
-	hosts := "host " + r.Server.Addr.String()
 	switch {
 	case r.Backend != nil:
-		hosts += " or host " + r.Backend.Addr.String()
+		return r.say("'host %s or host %s or %s'", r.Server.Addr, r.Backend.Addr, icmpOf(r.Server.Addr))
 	case r.Server.Role.Kind == cluster.RoleService:
-		hosts = "" // it may leave for any backend
-		if r.Tuple.Proto.HasPorts() {
-			return "" // the backend's port may be another, too: no filter
-		}
+		return "" // it may leave for any backend, whose port may be another, too: no filter
 	}
-	if hosts == "" {
-		return ""
-	}
-	return "'" + hosts + " or " + icmpOf(r.Server.Addr) + "'"
+	return r.say("'host %s or %s'", r.Server.Addr, icmpOf(r.Server.Addr))
 }
 
 // icmpOf is the filter word for what routers say about packets of the address's family.

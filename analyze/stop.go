@@ -1,8 +1,6 @@
 package analyze
 
 import (
-	"fmt"
-
 	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/wire"
 )
@@ -142,7 +140,7 @@ func (a *analysis) stopRefused(r *Request, v *view) {
 	podSide := l.kind == LegPod || l.kind == LegUnknown && l.client.flags&knowTTL != 0 && ownTTL(l.client.ttl)
 	if podSide && l.server.flags&knowTTL != 0 && ownTTL(l.server.ttl) {
 		r.unknown("stopped_at", "sender-of-reset-not-known",
-			fmt.Sprintf("the reset has the initial ttl %d: it comes from a neighbour, the server or the node in its name", l.server.ttl), a.captureHint(r))
+			r.say("the reset has the initial ttl %d: it comes from a neighbour, the server or the node in its name", l.server.ttl), a.captureHint(r))
 		return
 	}
 	r.StoppedAt = StopNone
@@ -166,9 +164,9 @@ func (a *analysis) stopRejected(r *Request, v *view) {
 	neighbour := e.hasTTL && ownTTL(e.ttl)
 	switch {
 	case a.thisNode[from] && !cameIn && left:
-		r.unknown("stopped_at", "rejected-by-node", fmt.Sprintf("%s, this node's own address, rejected it although packets of it left", from), "")
+		r.unknown("stopped_at", "rejected-by-node", r.say("%s, this node's own address, rejected it although packets of it left", from), "")
 	case a.thisNode[from] && !cameIn, neighbour && !cameIn && !left:
-		r.unknown("stopped_at", gapInterfaces, fmt.Sprintf("%s, the next device, rejected it; whether that is the node or a router behind it, and whether anything left, is not covered", from), a.captureHint(r))
+		r.unknown("stopped_at", gapInterfaces, r.say("%s, the next device, rejected it; whether that is the node or a router behind it, and whether anything left, is not covered", from), a.captureHint(r))
 	case byServer && (cameIn || !neighbour):
 		r.StoppedAt = StopNone
 		r.because("rejected by the server's own address %s: it got there", from)
@@ -176,7 +174,7 @@ func (a *analysis) stopRejected(r *Request, v *view) {
 		r.StoppedAt = StopBetween
 		r.because("rejected by %s, which is neither the server nor this node: it got as far as that", from)
 	default:
-		r.unknown("stopped_at", "rejecting-device-not-placed", fmt.Sprintf("%s rejected it; on which side of the node that is does not show", from), a.captureHint(r))
+		r.unknown("stopped_at", "rejecting-device-not-placed", r.say("%s rejected it; on which side of the node that is does not show", from), a.captureHint(r))
 	}
 }
 
@@ -202,22 +200,20 @@ func (a *analysis) stopRequestOnly(r *Request, v *view) {
 // farHint is the capture to take at the far side, whose filter still matches after translation.
 func (a *analysis) farHint(r *Request) string {
 	// Routers that reject an answer are neither end: their ICMP errors are the best evidence there is.
-	f := "host " + r.Client.Addr.String()
-	if r.Egress != nil && r.Egress.Addr != r.Client.Addr {
-		f = "host " + r.Egress.Addr.String()
-	} else if a.facts.HasNodeFacts() {
-		for _, n := range a.facts.NodeAddrs() {
-			if n.Is4() == r.Client.Addr.Is4() && n != r.Client.Addr {
-				f += " or host " + n.String()
-				break
-			}
-		}
-	}
 	server := r.Server.Addr
 	if r.Backend != nil {
 		server = r.Backend.Addr
 	}
-	return fmt.Sprintf("capture at %s: tcpdump -ni any -w far.pcap '%s or %s'", server, f, icmpOf(server))
+	const one, two = "capture at %s: tcpdump -ni any -w far.pcap 'host %s or %s'", "capture at %s: tcpdump -ni any -w far.pcap 'host %s or host %s or %s'"
+	if r.Egress != nil && r.Egress.Addr != r.Client.Addr {
+		return r.say(one, server, r.Egress.Addr, icmpOf(server))
+	}
+	for _, n := range a.facts.NodeAddrs() {
+		if a.facts.HasNodeFacts() && n.Is4() == r.Client.Addr.Is4() && n != r.Client.Addr {
+			return r.say(two, server, r.Client.Addr, n, icmpOf(server))
+		}
+	}
+	return r.say(one, server, r.Client.Addr, icmpOf(server))
 }
 
 // nodeIn decides whether an answer that reached the node's egress was not delivered to the Pod.
@@ -298,7 +294,7 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 			r.StoppedAt = StopNone
 			return
 		}
-		r.unknown("stopped_at", "rejected-past-the-capture", fmt.Sprintf("%s rejected it; compare with a near capture tells on which way", r.ICMP.From), "a capture on the node at the same time")
+		r.unknown("stopped_at", "rejected-past-the-capture", r.say("%s rejected it; compare with a near capture tells on which way", r.ICMP.From), "a capture on the node at the same time")
 	case RequestOnly:
 		m := missingReply(r.Tuple, r.First)
 		m.dir = wire.DirOut

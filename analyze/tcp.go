@@ -247,13 +247,13 @@ func (f *flow) zeek(from int, flags wire.TCPFlags) {
 	}
 }
 
-// connState returns Zeek's conn_state of a TCP connection. bytes are the payload bytes of client and server.
-func connState(client, server zeekState, bytes uint64) string {
+// connState returns Zeek's conn_state of a TCP connection; bytes is that client or server sent payload.
+func connState(client, server zeekState, bytes bool) string {
 	inactive := func(s zeekState) bool { return s == zInactive || s == zPartial }
 	switch {
 	case server == zReset:
 		switch {
-		case client == zSynSent, client == zSynAckSent, client == zReset && bytes == 0:
+		case client == zSynSent, client == zSynAckSent, client == zReset && !bytes:
 			return "REJ"
 		case inactive(client):
 			return "RSTRH"

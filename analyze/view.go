@@ -156,7 +156,6 @@ func mergeDir(to, d *dirState) {
 	}
 	to.last = max(to.last, d.last)
 	to.packets = max(to.packets, d.packets)
-	to.bytes = max(to.bytes, d.bytes)
 	to.retrans = max(to.retrans, d.retrans)
 	if d.flags&knowAck != 0 && (to.flags&knowAck == 0 || before(to.ackMax, d.ackMax)) {
 		to.ackMax = d.ackMax

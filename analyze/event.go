@@ -33,10 +33,30 @@ const (
 	evOther
 )
 
-// eventLetters has Zeek's history letter of the kinds that have one. Of requests and replies those of UDP have it, the first of a side.
-var eventLetters = [...]byte{
-	evSYN: 'S', evSYNACK: 'H', evACK: 'A', evData: 'D', evFIN: 'F', evRST: 'R', evRetransmission: 'T', evZeroWindow: 'W', evGap: 'G',
-	evRequest: 'D', evReply: 'D', evOther: 0,
+// letter is Zeek's history letter of a kind, 0 if it has none. Of requests and replies those of UDP have it, the first of a side.
+func (k eventKind) letter() byte {
+	switch k {
+	case evSYN:
+		return 'S'
+	case evSYNACK:
+		return 'H'
+	case evACK:
+		return 'A'
+	case evData, evRequest, evReply:
+		return 'D'
+	case evFIN:
+		return 'F'
+	case evRST:
+		return 'R'
+	case evRetransmission:
+		return 'T'
+	case evZeroWindow:
+		return 'W'
+	case evGap:
+		return 'G'
+	default:
+		return 0
+	}
 }
 
 // event is one transmission worth citing, in the order seen.
@@ -154,7 +174,7 @@ func (t *table) eventsOf(f *flow, client int, out []event) []event {
 			e.from = 1
 		}
 		if mark&eventLetter != 0 {
-			e.letter = eventLetters[e.kind]
+			e.letter = e.kind.letter()
 		}
 		if begun {
 			later, n := binary.Varint(b)

@@ -615,7 +615,7 @@ func runOf(t testing.TB, facts *cluster.Facts, opt Options, inputs ...Input) *Re
 	if again == nil {
 		return res
 	}
-	opt.OnDemand = true
+	opt.OnDemand, opt.IDs = true, true
 	other, err := Run(again, facts, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -638,6 +638,9 @@ func sameOnDemand(t testing.TB, got, want *Result) {
 	one := gathered(want)
 	for i, r := range got.Each {
 		all.Requests[i] = *got.At(i, nil)
+		if got.ID(i) != one.Requests[i].ID() || r.ID() != one.Requests[i].ID() {
+			t.Fatalf("request %d has the ids %s and %s on demand, and %s held", i, got.ID(i), r.ID(), one.Requests[i].ID())
+		}
 		sides := [2]Request{*r, one.Requests[i]} // before the next is asked for
 		sides[0].Frames, sides[0].seenAt, sides[0].alsoAt = r.Cited(), passage{}, nil
 		if !reflect.DeepEqual(sides[0], sides[1]) {

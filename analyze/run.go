@@ -43,6 +43,8 @@ type Options struct {
 	// OnDemand has requests judged when they are asked for (Result.At, Result.Each) instead of held (Result.Requests), where nobody tells of one
 	// but by its node and the far side: not those of several nodes, which tell of each other.
 	OnDemand bool
+	// IDs has the ids of requests made while they are judged first, for those who ask for many of them (Result.ID). Valid iff OnDemand.
+	IDs bool
 	// OtherRules says that masquerade configuration and rules are of another time than the captures, and not held against them.
 	OtherRules bool
 }
@@ -95,7 +97,7 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 		pair(res, near, far, opt.Pair)
 	}
 	if opt.OnDemand && len(near) < 2 { // those of several nodes tell of each other: see answeredElsewhere
-		res.gather(slices.Concat(near, far))
+		res.gather(slices.Concat(near, far), opt.IDs)
 		res.Limits = limits(res)
 		res.conclude()
 		return res, nil

@@ -1,9 +1,6 @@
 package report
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"slices"
 	"time"
 
@@ -176,7 +173,6 @@ type builder struct {
 	extent extent
 	res    *analyze.Result
 	room   analyze.Room
-	ids    map[int]string // of streamed requests, those that are referred to
 	addrs  map[wire.Addr]string
 	names  [][]Maybe // per capture, per interface
 
@@ -347,7 +343,6 @@ func (b *builder) requests(r *Record) {
 	switch b.extent {
 	case streamed:
 		r.Requests = []Request{}
-		b.ids = b.cite()
 	case whole, brief:
 		r.Requests = make([]Request, b.res.Len())
 		for i, in := range b.res.Each {
@@ -363,35 +358,11 @@ func (b *builder) requests(r *Record) {
 	}
 }
 
-// cite makes the ids of the requests that something refers to by its number, where none are held.
-func (b *builder) cite() map[int]string {
-	ids := make(map[int]string)
-	for i := range b.res.Findings {
-		for _, n := range b.res.Findings[i].Requests {
-			ids[n] = ""
-		}
-	}
-	for i := range b.res.Rules {
-		for _, n := range b.res.Rules[i].Requests {
-			ids[n] = ""
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	for i, in := range b.res.Each {
-		if _, ok := ids[i]; ok {
-			ids[i] = requestID(in)
-		}
-	}
-	return ids
-}
-
 // id is the id of the result's n-th request, of one that is folded the id of the one that stands for it.
 func (b *builder) id(r *Record, n int) string {
 	switch b.extent {
 	case streamed:
-		return b.ids[n]
+		return b.res.ID(n)
 	case folded:
 		n = b.res.AlikeTo(n)
 	case whole, brief:
@@ -409,7 +380,7 @@ func captureOf(r *analyze.Request) int {
 
 func (b *builder) request(out *Request, in *analyze.Request, number int) {
 	*out = Request{
-		ID: requestID(in), Proto: in.Tuple.Proto.String(), Direction: in.Way.String(),
+		ID: in.ID(), Proto: in.Tuple.Proto.String(), Direction: in.Way.String(),
 		Client: b.endpoint(in.Client), Server: b.endpoint(in.Server),
 		Backend: b.endpointIf(in.Backend), Egress: b.endpointIf(in.Egress), Far: b.endpointIf(in.Far), FarServer: b.endpointIf(in.FarServer),
 		EchoID: b.port(in.Tuple.SrcPortOrEchoID, in.Tuple.IsEcho()),
@@ -516,18 +487,4 @@ func vlans(stack uint32) []uint32 {
 		out = append(out, stack&0xfff)
 	}
 	return out
-}
-
-// requestID is a digest of protocol, client, server and opening: the same request has the same id in every run, and in
-// every capture that shows it.
-func requestID(r *analyze.Request) string {
-	var buf [64]byte
-	b := append(buf[:0], byte(r.Tuple.Proto), r.Tuple.Query)
-	b = append(b, r.Tuple.Src[:]...)
-	b = append(b, r.Tuple.Dst[:]...)
-	b = binary.BigEndian.AppendUint16(b, r.Tuple.SrcPortOrEchoID)
-	b = binary.BigEndian.AppendUint16(b, r.Tuple.DstPortOrEchoID)
-	b = binary.BigEndian.AppendUint64(b, r.Opening)
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:6])
 }

@@ -161,7 +161,7 @@ func TestRequestID(t *testing.T) {
 	base := func() *analyze.Request {
 		return &analyze.Request{Tuple: tcp(pod, 43076, server, 80), Opening: 2506779599}
 	}
-	id := requestID(base())
+	id := base().ID()
 	// Pinned: an id that was written into a change record must be found again by every later version.
 	if want := "030c47a86847"; id != want {
 		t.Errorf("the id is %s, and was %s", id, want)
@@ -175,13 +175,13 @@ func TestRequestID(t *testing.T) {
 	} {
 		r := base()
 		change(r)
-		if requestID(r) == id {
+		if r.ID() == id {
 			t.Errorf("another %s has the same id", what)
 		}
 	}
 	r := base()
 	r.Outcome, r.First, r.Source = analyze.HandshakeCompleted, 1, analyze.PodSourced
-	if requestID(r) != id {
+	if r.ID() != id {
 		t.Error("the id depends on what was concluded")
 	}
 }

@@ -45,6 +45,7 @@ func (f *commonFlags) resolve() (opt commonOptions, err error) {
 
 // judge analyses opened captures, writes the report, and returns what was wrong with them and what is not as expected.
 func (o *commonOptions) judge(ctx context.Context, std *stdio, set *captureSet, opt analyze.Options) error {
+	opt.IDs = o.output.format != "text"
 	res, err := analyze.Run(set.inputs(), o.facts, opt)
 	if err := errors.Join(ctx.Err(), set.refused(), err); err != nil {
 		return err

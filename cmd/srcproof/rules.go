@@ -220,7 +220,7 @@ func runRules(ctx context.Context, std *stdio, opt rulesOptions) error {
 	if len(set.sources) == 0 {
 		return set.err()
 	}
-	res, err := analyze.Run(set.inputs(), opt.common.facts, analyze.Options{Rules: &opt.ask, OnDemand: true})
+	res, err := analyze.Run(set.inputs(), opt.common.facts, analyze.Options{Rules: &opt.ask, OnDemand: true, IDs: opt.common.output.format != "text"})
 	if err := errors.Join(ctx.Err(), set.refused(), err); err != nil {
 		return err
 	}

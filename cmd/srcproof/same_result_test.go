@@ -51,7 +51,7 @@ func TestSameResult(t *testing.T) {
 					r, _ := capture.NewReader(bytes.NewReader(raw), file, capture.Options{})
 					in[0].Source = r
 				}
-				res, err := analyze.Run(in, facts, analyze.Options{Batch: batch, OnDemand: onDemand})
+				res, err := analyze.Run(in, facts, analyze.Options{Batch: batch, OnDemand: onDemand, IDs: batch == 512})
 				if err != nil {
 					t.Fatal(err)
 				}

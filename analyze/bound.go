@@ -8,7 +8,8 @@ package analyze
 func (t *table) letGoOfSome() {
 	want := max(t.flows.size()/8, t.oneWay/2, 1)
 	oneWay := func(f *flow) bool {
-		return (f.dir[0].packets == 0 || f.dir[1].packets == 0) && f.errs == [2]uint32{} && f.mtu == 0
+		a, b := t.oddities(&f.dir[0]), t.oddities(&f.dir[1])
+		return (f.dir[0].packets == 0 || f.dir[1].packets == 0) && a.rejected|b.rejected|a.mtu == 0
 	}
 	drop := make([]bool, t.flows.size())
 	dropped := 0
@@ -50,18 +51,20 @@ func (t *table) compact(drop []bool) {
 			continue
 		}
 		f := *t.flows.at(ref(i))
-		f.taps = moveList(f.taps, &t.taps, &taps, func(e *tap) *uint32 { return &e.next })
+		f.taps = moveList(list{head: f.taps}, &t.taps, &taps, func(e *tap) *uint32 { return &e.next }).head
 		f.events = moveList(f.events, &t.events, &events, func(e *eventBlock) *uint32 { return &e.next })
 		f.prints = moveList(f.prints, &t.prints, &prints, func(e *fingerprint) *uint32 { return &e.next })
 		for side := range f.dir {
-			if d := &f.dir[side]; d.odd != 0 {
-				d.odd = odds.add(*t.odds.at(d.odd))
+			d := &f.dir[side]
+			if d.odd == 0 {
+				continue
 			}
-		}
-		for _, e := range []*uint32{&f.errs[0], &f.errs[1], &f.mtu} {
-			if *e != 0 {
-				errs = append(errs, t.errs[*e-1])
-				*e = uint32(len(errs))
+			d.odd = odds.add(*t.odds.at(d.odd))
+			for _, e := range []*uint32{&odds.at(d.odd).rejected, &odds.at(d.odd).mtu} {
+				if *e != 0 {
+					errs = append(errs, t.errs[*e-1])
+					*e = uint32(len(errs))
+				}
 			}
 		}
 		f.prev = moved[f.prev] // an episode's predecessor comes before it; 0 where it was let go

@@ -160,7 +160,7 @@ func (t *table) commons(facts *cluster.Facts) common {
 	firstTap := true
 	for i := 1; i < t.flows.size(); i++ {
 		f := t.flows.at(ref(i))
-		for n := f.taps.head; n != 0; n = t.taps.at(n).next {
+		for n := f.taps; n != 0; n = t.taps.at(n).next {
 			tp := t.taps.at(n)
 			for s := range 2 {
 				if tp.packets[s] == 0 {
@@ -264,7 +264,7 @@ func (a *analysis) gatherOccurrences() {
 			}
 			a.occurs[f.key.end[s]] |= asSource
 			a.occurs[f.key.end[1-s]] |= asDestination
-			for n := f.taps.head; n != 0; n = a.t.taps.at(n).next {
+			for n := f.taps; n != 0; n = a.t.taps.at(n).next {
 				tp := a.t.taps.at(n)
 				if tp.seen[s] == wire.DirOut && int(tp.iface) < len(a.host.ifaces) && !a.host.ifaces[tp.iface].podSide {
 					a.occurs[f.key.end[s]] |= leavingNode

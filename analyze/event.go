@@ -100,8 +100,8 @@ func (t *table) note(f *flow, from int, p *wire.Packet, kind eventKind) {
 		mark |= eventLetter
 	}
 	usual := false
-	if f.taps.head != 0 {
-		tp := t.taps.at(f.taps.head)
+	if f.taps != 0 {
+		tp := t.taps.at(f.taps)
 		usual = tp.packets[from] > 0 && tp.iface == p.Iface && tp.seen[from] == p.Dir
 	}
 	if usual {
@@ -163,7 +163,7 @@ func (t *table) eventsOf(f *flow, client int, out []event) []event {
 		b = append(b, block.data[:block.used]...)
 		n = block.next
 	}
-	first := t.taps.at(f.taps.head) // a flow with events has one
+	first := t.taps.at(f.taps) // a flow with events has one
 	time, frame := t.beginOf(f)
 	for begun := false; len(b) > 0; begun = true {
 		mark := b[0]

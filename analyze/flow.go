@@ -132,6 +132,8 @@ type oddity struct {
 	zeroWindows uint32
 	gaps        uint32 // times that the other side acknowledged what is not in the capture
 	dataAgain   uint32 // segments with data that were sent again
+	rejected    uint32 // place in table.errs, plus one: the first rejecting ICMP error about its packets; 0 is none
+	mtu         uint32 // the same, of direction 0 for both: the first fragmentation-needed or packet-too-big
 }
 
 // resent counts a retransmission.
@@ -180,14 +182,12 @@ type flow struct {
 	key      flowKey
 	dir      [2]dirState
 	events   list
-	taps     list
-	errs     [2]uint32 // index+1 into table.errs: the first rejecting ICMP error about packets of side 0, side 1
-	mtu      uint32    // index+1 into table.errs: the first fragmentation-needed or packet-too-big
-	prints   list      // fingerprints of first packets, where no SYN gives one
-	episode  uint32    // 0 for the first of its key
-	prev     ref       // the episode before, none if 0
-	client   uint8     // side that opened the exchange, as far as known
-	carrier  bool      // the outer flow of a tunnel: never judged
+	taps     uint32 // the first of them
+	prints   list   // fingerprints of first packets, where no SYN gives one
+	episode  uint32 // 0 for the first of its key
+	prev     ref    // the episode before, none if 0
+	client   uint8  // side that opened the exchange, as far as known
+	carrier  bool   // the outer flow of a tunnel: never judged
 	opaque   bool
 	tunnel   wire.Tunnel
 	guessed  bool // client was guessed from ports or order, not from an opening
@@ -528,21 +528,20 @@ const maxTaps = 16
 
 // tapped counts a packet at its interface.
 func (t *table) tapped(f *flow, from int, p *wire.Packet) {
-	n := f.taps.head
+	n, last := f.taps, uint32(0)
 	for n != 0 && (t.taps.at(n).iface != p.Iface || t.taps.at(n).depth != p.Depth) {
-		n = t.taps.at(n).next
+		n, last = t.taps.at(n).next, n
 	}
 	if n == 0 && f.tapCount >= maxTaps {
-		n = f.taps.tail
+		n = last
 	} else if n == 0 {
 		f.tapCount++
 		n = t.taps.add(tap{iface: p.Iface, depth: p.Depth})
-		if f.taps.head == 0 {
-			f.taps.head = n
+		if last == 0 {
+			f.taps = n
 		} else {
-			t.taps.at(f.taps.tail).next = n
+			t.taps.at(last).next = n
 		}
-		f.taps.tail = n
 	}
 	tp := t.taps.at(n)
 	if p.Attr&wire.IsError != 0 {
@@ -618,9 +617,9 @@ func (t *table) failed(f *flow, from int, p *wire.Packet) {
 	if kind == errorIgnored {
 		return
 	}
-	slot := &f.errs[from]
+	slot := &t.oddOf(&f.dir[from]).rejected
 	if kind == errorMTU {
-		slot = &f.mtu
+		slot = &t.oddOf(&f.dir[0]).mtu
 	}
 	if *slot != 0 {
 		e := &t.errs[*slot-1]

@@ -15,10 +15,9 @@ import (
 
 // conversation is the flows of one tuple that belong to one exchange.
 type conversation struct {
-	first  int64  // of packets from the client, else of any
-	client int    // side
-	flows  uint32 // where they begin in grouping.flows
-	n      uint16 // of them
+	at     [1]ref // its flow; of several, where they begin in grouping.flows
+	n      uint16 // of flows: at most maxPlaces
+	client uint8  // side
 	in     bool   // seen on the client's side of this host: packets from the client come in, packets to it go out
 	out    bool   // seen on the server's side
 	maxTTL uint8  // of packets from the client; 0 if unknown
@@ -33,16 +32,21 @@ type chain struct {
 	join      uint32 // place in grouping.joins, plus one; 0 is none
 }
 
-// grouping is what a table's flows are to each other. It is made by chains; there are as many of each as of flows, so that all are kept
-// side by side. (2026-12-01: 44 bytes a request instead of 112.)
+// grouping is what a table's flows are to each other. It is made by chains; there are as many conversations and chains as flows, so that
+// all are kept side by side. (2026-12-01: 24 bytes a request instead of 112.)
 type grouping struct {
-	flows []ref
+	flows []ref // of conversations that have several
 	convs []conversation
 	joins []Join
 }
 
 // of are the flows of a conversation.
-func (g *grouping) of(c *conversation) []ref { return g.flows[c.flows : c.flows+uint32(c.n)] }
+func (g *grouping) of(c *conversation) []ref {
+	if c.n == 1 {
+		return c.at[:]
+	}
+	return g.flows[c.at[0] : c.at[0]+ref(c.n)]
+}
 
 // in are the conversations of a chain, from the client's side to the server's.
 func (g *grouping) in(c *chain) []conversation { return g.convs[c.convs : c.convs+uint32(c.n)] }
@@ -165,7 +169,7 @@ func (t *table) tracked(convs []conversation, found []edge, known *cluster.Conne
 	byEntry := make(map[wire.Connection][]int32)
 	var edges []edge
 	for i := range convs {
-		e, ok := known.Of(t.first(&convs[i]).key.tuple(convs[i].client))
+		e, ok := known.Of(t.first(&convs[i]).key.tuple(int(convs[i].client)))
 		if !ok || exact[int32(i)] {
 			continue
 		}
@@ -228,10 +232,14 @@ func (t *table) conversations() {
 		}
 		return min(a.first, b.first)
 	}
-	t.grouping = grouping{flows: make([]ref, 0, t.flows.size()-1), convs: make([]conversation, 0, t.flows.size()-1)}
+	t.grouping = grouping{convs: make([]conversation, 0, t.flows.size()-1)}
 	add := func(flows []ref) {
-		t.convs = append(t.convs, conversation{flows: uint32(len(t.grouping.flows)), n: uint16(len(flows))})
-		t.grouping.flows = append(t.grouping.flows, flows...)
+		c := conversation{at: [1]ref{flows[0]}, n: uint16(len(flows))}
+		if c.n > 1 {
+			c.at[0] = ref(len(t.grouping.flows))
+			t.grouping.flows = append(t.grouping.flows, flows...)
+		}
+		t.convs = append(t.convs, c)
 		t.orient(&t.convs[len(t.convs)-1])
 	}
 	for alike := range t.byEnds {
@@ -403,12 +411,12 @@ func (t *table) orient(c *conversation) {
 	for _, r := range t.of(c) {
 		f := t.flows.at(r)
 		if !f.guessed {
-			c.client, best = int(f.client), 2
+			c.client, best = f.client, 2
 			break
 		}
 		from, _ := f.span()
 		if best < 0 || from < earliest {
-			c.client, best, earliest = int(f.client), 1, from
+			c.client, best, earliest = f.client, 1, from
 		}
 	}
 	if best == 1 {
@@ -437,22 +445,17 @@ func (t *table) orient(c *conversation) {
 			}
 		}
 	}
-	seen := false
 	for _, r := range t.of(c) {
 		f := t.flows.at(r)
-		d := &f.dir[c.client]
-		switch f.clientDir(c.client) {
+		switch f.clientDir(int(c.client)) {
 		case wire.DirIn:
 			c.in = c.in || f.dir[0].packets+f.dir[1].packets > 0
 		case wire.DirOut:
 			c.out = c.out || f.dir[0].packets+f.dir[1].packets > 0
 		case wire.DirUnknown:
 		}
-		if d.packets > 0 {
-			if !seen || d.first < c.first {
-				c.first, seen = d.first, true
-			}
-			for n := f.taps.head; n != 0; n = t.taps.at(n).next {
+		if f.dir[c.client].packets > 0 {
+			for n := f.taps; n != 0; n = t.taps.at(n).next {
 				if ttl := t.taps.at(n).ttl[c.client]; ttl != 0 {
 					c.maxTTL = max(c.maxTTL, ttl)
 					if c.minTTL == 0 || ttl < c.minTTL {
@@ -462,9 +465,20 @@ func (t *table) orient(c *conversation) {
 			}
 		}
 	}
-	if !seen {
-		c.first, _ = t.first(c).span()
+}
+
+// began is the time of the first packet of a conversation from the client, else of any.
+func (t *table) began(c *conversation) int64 {
+	first, seen := int64(0), false
+	for _, r := range t.of(c) {
+		if d := &t.flows.at(r).dir[c.client]; d.packets > 0 && (!seen || d.first < first) {
+			first, seen = d.first, true
+		}
 	}
+	if !seen {
+		first, _ = t.first(c).span()
+	}
+	return first
 }
 
 // edge is one piece of evidence that two conversations are one request.
@@ -698,7 +712,7 @@ func (t *table) openingOf(c *conversation) openingFacts {
 		}
 	}
 	if best == nil {
-		return openingFacts{first: c.first}
+		return openingFacts{first: t.began(c)}
 	}
 	return openingFacts{best.first, best.ts, best.flags, best.ipid}
 }
@@ -748,7 +762,7 @@ func (t *table) sameOpening(convs []conversation, a, b int32) (edge, bool) {
 // oneEndKept tells whether client or server is the same in both conversations, as one translation leaves it.
 func (t *table) oneEndKept(p, q *conversation) bool {
 	a, b := &t.first(p).key, &t.first(q).key
-	same := func(x, y int) bool { return a.end[x] == b.end[y] && a.port[x] == b.port[y] }
+	same := func(x, y uint8) bool { return a.end[x] == b.end[y] && a.port[x] == b.port[y] }
 	return same(p.client, q.client) || same(1-p.client, 1-q.client)
 }
 
@@ -850,7 +864,11 @@ const stackedDelay = 1_000_000
 // stacked tells whether p passes this host and leaves it by a device that hands its packets on to another one (a VRF, a bond, a VLAN),
 // where q, which did not come in, is seen a moment later.
 func (t *table) stacked(p, q *conversation) bool {
-	return p.in && p.out && q.out && !q.in && q.first >= p.first && q.first-p.first <= stackedDelay
+	if !p.in || !p.out || !q.out || q.in {
+		return false
+	}
+	later := t.began(q) - t.began(p)
+	return later >= 0 && later <= stackedDelay
 }
 
 // hopsFit tells whether the hop counts allow one conversation to be the other further on.
@@ -894,10 +912,10 @@ func (t *table) inOrder(convs []conversation, members []int32) (ordered []conver
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(stage(p), stage(q)), cmp.Compare(q.maxTTL, p.maxTTL), cmp.Compare(p.first, q.first))
+		return cmp.Or(cmp.Compare(stage(p), stage(q)), cmp.Compare(q.maxTTL, p.maxTTL), cmp.Compare(t.began(&p), t.began(&q)))
 	})
 	outs := 0
-	end := func(i, side int) (wire.Addr, uint16) {
+	end := func(i int, side uint8) (wire.Addr, uint16) {
 		k := &t.first(&ordered[i]).key
 		return k.end[side], k.port[side]
 	}

@@ -253,7 +253,7 @@ func (a *analysis) judge(r *Request, v *view, n int32, space *viewSpace) {
 	key := &t.first(first).key
 	kept := &space.kept
 	*r = Request{
-		Tuple: key.tuple(first.client), First: wire.NoTime, Last: wire.NoTime, Handshake: -1,
+		Tuple: key.tuple(int(first.client)), First: wire.NoTime, Last: wire.NoTime, Handshake: -1,
 		Client: a.endpoint(key.end[first.client], key.port[first.client], key.proto),
 		Server: a.endpoint(key.end[1-first.client], key.port[1-first.client], key.proto),
 		Joins:  t.joined(c),
@@ -477,8 +477,8 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 func (a *analysis) aboutTuple(l *legState, from int) wire.Tuple {
 	f := a.t.flows.at(l.flows[0])
 	side := int(f.client)
-	for i := range f.errs {
-		if f.errs[i] != 0 && from == 0 {
+	for i := range f.dir {
+		if a.t.oddities(&f.dir[i]).rejected != 0 && from == 0 {
 			side = i
 		}
 	}
@@ -497,7 +497,7 @@ func (a *analysis) passage(v *view, c *chain, space *viewSpace) []Leg {
 		// several tuples: one Leg each, in the chain's order.
 		convs := a.t.in(c)
 		for i := range convs {
-			cs := convs[i].client
+			cs := int(convs[i].client)
 			leg := Leg{Kind: kind, Capture: a.number}
 			points := space.points[:0]
 			for _, x := range a.t.of(&convs[i]) {
@@ -510,7 +510,7 @@ func (a *analysis) passage(v *view, c *chain, space *viewSpace) []Leg {
 				if leg.TTL == 0 && f.dir[cs].flags&knowTTL != 0 {
 					leg.TTL = f.dir[cs].ttl
 				}
-				for n := f.taps.head; n != 0; n = a.t.taps.at(n).next {
+				for n := f.taps; n != 0; n = a.t.taps.at(n).next {
 					tp := a.t.taps.at(n)
 					points = append(points, Point{
 						Iface: tp.iface, VLAN: f.key.vlan, Depth: tp.depth, RequestDir: tp.seen[cs], ReplyDir: tp.seen[1-cs],
@@ -541,7 +541,7 @@ func (p passage) frames(out []FrameRef) []FrameRef {
 	defer a.spare.Put(space)
 	v := a.made(space, &a.chains[p.chain])
 	first := &v.t.in(v.chain)[0]
-	tuple := a.t.first(first).key.tuple(first.client)
+	tuple := a.t.first(first).key.tuple(int(first.client))
 	most := len(out) + maxFrames
 	for _, l := range v.legs() {
 		kind := l.kind
@@ -725,7 +725,7 @@ func (a *analysis) towardsPod(l *legState, r *Request) bool {
 	seen := false
 	for _, x := range l.flows {
 		f := a.t.flows.at(x)
-		for n := f.taps.head; n != 0; n = a.t.taps.at(n).next {
+		for n := f.taps; n != 0; n = a.t.taps.at(n).next {
 			tp := a.t.taps.at(n)
 			if tp.seen[0] != wire.DirOut && tp.seen[1] != wire.DirOut {
 				continue

@@ -118,7 +118,7 @@ func (v *view) repliesVisible(l *legState, h *hostFacts) bool {
 // showsOut tells whether one of the leg's interfaces shows outgoing frames in this capture.
 func (v *view) showsOut(l *legState, h *hostFacts) bool {
 	for _, r := range l.flows {
-		for n := v.t.flows.at(r).taps.head; n != 0; n = v.t.taps.at(n).next {
+		for n := v.t.flows.at(r).taps; n != 0; n = v.t.taps.at(n).next {
 			if i := v.t.taps.at(n).iface; int(i) < len(h.ifaces) && h.ifaces[i].out {
 				return true
 			}

@@ -323,7 +323,7 @@ func (v *view) clientSide(x ref) int {
 	convs := v.t.in(v.chain)
 	for i := range convs {
 		if slices.Contains(v.t.of(&convs[i]), x) {
-			return convs[i].client
+			return int(convs[i].client)
 		}
 	}
 	return int(v.t.flows.at(x).client)

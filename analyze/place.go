@@ -56,7 +56,7 @@ func (a *analysis) attach(r *Request, v *view, m partner, space *viewSpace) {
 	fv := f.view(m.chain)
 	arrived := fv.leaving()
 	if convs := f.t.in(fv.chain); len(convs) > 1 {
-		arrived = f.t.first(&convs[0]).key.tuple(convs[0].client)
+		arrived = f.t.first(&convs[0]).key.tuple(int(convs[0].client))
 	}
 	role := func(addr wire.Addr) cluster.Role { return a.role(addr) }
 	src := Endpoint{Addr: arrived.Src, Port: arrived.SrcPortOrEchoID, HasPort: arrived.Proto.HasPorts(), Role: role(arrived.Src)}

@@ -230,7 +230,7 @@ func (a *analysis) serverPlace(r *Request, v *view) whereabouts {
 		return atAway // another node has passed the answer on
 	}
 	for _, x := range l.flows {
-		for n := a.t.flows.at(x).taps.head; n != 0; n = a.t.taps.at(n).next {
+		for n := a.t.flows.at(x).taps; n != 0; n = a.t.taps.at(n).next {
 			if i := a.t.taps.at(n).iface; int(i) < len(a.host.ifaces) && a.host.ifaces[i].uplink && !a.host.ifaces[i].podSide {
 				return atAway
 			}
@@ -355,7 +355,7 @@ func (a *analysis) leavesPodSide(l *legState) bool {
 		return false
 	}
 	for _, x := range l.flows {
-		for n := a.t.flows.at(x).taps.head; n != 0; n = a.t.taps.at(n).next {
+		for n := a.t.flows.at(x).taps; n != 0; n = a.t.taps.at(n).next {
 			if i := a.t.taps.at(n).iface; int(i) < len(a.host.ifaces) && a.host.ifaces[i].podSide {
 				return false
 			}
@@ -470,7 +470,7 @@ func (a *analysis) fromPodLink(l *legState) bool {
 	met := false
 	for _, x := range l.flows {
 		f := a.t.flows.at(x)
-		for n := f.taps.head; n != 0; n = a.t.taps.at(n).next {
+		for n := f.taps; n != 0; n = a.t.taps.at(n).next {
 			tp := a.t.taps.at(n)
 			if tp.seen[f.client] == wire.DirUnknown {
 				continue

@@ -247,7 +247,7 @@ func (a *analysis) nodeIn(r *Request, v *view) gap {
 func (a *analysis) podInterface(l *legState) int {
 	found := -1
 	for _, x := range l.flows {
-		for n := a.t.flows.at(x).taps.head; n != 0; n = a.t.taps.at(n).next {
+		for n := a.t.flows.at(x).taps; n != 0; n = a.t.taps.at(n).next {
 			i := int(a.t.taps.at(n).iface)
 			if found >= 0 && found != i {
 				return -1

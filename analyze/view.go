@@ -74,20 +74,19 @@ func (t *table) merge(kind LegKind, l *legState, of *legFlows) *legState {
 		c := clients[i]
 		mergeDir(&l.client, &f.dir[c])
 		mergeDir(&l.server, &f.dir[1-c])
-		for side := range 2 {
-			l.again[side] = max(l.again[side], t.oddities(&f.dir[c^side]).dataAgain)
-		}
 		pf := t.flows.at(flows[primary])
 		if f.dir[0].packets+f.dir[1].packets > pf.dir[0].packets+pf.dir[1].packets {
 			primary = i
 		}
-		if e := f.errs[c]; e != 0 && (l.rejected == nil || t.errs[e-1].time < l.rejected.time) {
+		client, server := t.oddities(&f.dir[c]), t.oddities(&f.dir[1-c])
+		l.again[0], l.again[1] = max(l.again[0], client.dataAgain), max(l.again[1], server.dataAgain)
+		if e := client.rejected; e != 0 && (l.rejected == nil || t.errs[e-1].time < l.rejected.time) {
 			l.rejected = &t.errs[e-1]
 		}
-		if e := f.errs[1-c]; e != 0 && (l.replyRejected == nil || t.errs[e-1].time < l.replyRejected.time) {
+		if e := server.rejected; e != 0 && (l.replyRejected == nil || t.errs[e-1].time < l.replyRejected.time) {
 			l.replyRejected = &t.errs[e-1]
 		}
-		if e := f.mtu; e != 0 && l.mtu == nil {
+		if e := t.oddities(&f.dir[0]).mtu; e != 0 && l.mtu == nil {
 			l.mtu = &t.errs[e-1]
 		}
 	}
@@ -289,7 +288,7 @@ func learn(t *table, chains []chain, facts *cluster.Facts, sum *wire.Summary, si
 				h.macs[d.mac] = true
 			}
 		}
-		for n := f.taps.head; n != 0; n = t.taps.at(n).next {
+		for n := f.taps; n != 0; n = t.taps.at(n).next {
 			tp := t.taps.at(n)
 			if int(tp.iface) >= len(h.ifaces) {
 				continue
@@ -337,7 +336,7 @@ func (h *hostFacts) isPod(a wire.Addr, facts *cluster.Facts) bool {
 	return facts.Role(a).Kind == cluster.RolePod || h.pods[a]
 }
 
-func (t *table) first(c *conversation) *flow { return t.flows.at(t.grouping.flows[c.flows]) }
+func (t *table) first(c *conversation) *flow { return t.flows.at(t.of(c)[0]) }
 
 func (t *table) clientOf(c *conversation) wire.Addr { return t.first(c).key.end[c.client] }
 
@@ -355,7 +354,7 @@ func newView(t *table, c *chain, space *viewSpace) *view {
 		for _, r := range t.of(cv) {
 			f := t.flows.at(r)
 			to := plain
-			switch f.clientDir(cv.client) {
+			switch f.clientDir(int(cv.client)) {
 			case wire.DirIn:
 				to = pod
 			case wire.DirOut:
@@ -372,7 +371,7 @@ func newView(t *table, c *chain, space *viewSpace) *view {
 					}
 				}
 			}
-			to.add(r, cv.client)
+			to.add(r, int(cv.client))
 		}
 	}
 	if len(convs) == 1 && len(plain.flows) > 1 {

@@ -285,12 +285,9 @@ func (t *table) byEnds(yield func([]ref) bool) {
 		k := ends(ref(i + 1))
 		hashes[i+1] = t.index.hash(&k)
 	})
-	size := smallIndex
-	for size*3 < n*4 {
-		size *= 2
-	}
-	slots, mask := make([]ref, size), uint32(size-1) // open addressing over the first flow of each tuple
-	next := make([]ref, n)                           // behind the first one the others, and none
+	slots := make([]ref, slotsFor(n)) // open addressing over the first flow of each tuple
+	mask := uint32(len(slots) - 1)
+	next := make([]ref, n) // behind the first one the others, and none
 	others := make([]bool, n)
 	for r := ref(1); int(r) < n; r++ {
 		f := t.flows.at(r)

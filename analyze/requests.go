@@ -25,7 +25,7 @@ type Room struct {
 // Len is how many requests there are.
 func (res *Result) Len() int {
 	if res.onDemand != nil {
-		return len(res.onDemand.seats)
+		return len(res.onDemand.order)
 	}
 	return len(res.Requests)
 }
@@ -125,7 +125,7 @@ func (res *Result) each(n int, number func(k int) int, yield func(int, *Request)
 // onDemand is how requests are judged when they are asked for.
 type onDemand struct {
 	of     []*analysis
-	seats  []seat
+	order  []int32            // per request, its number among those of all analyses, one behind the other
 	again  map[int32]uint64   // of some, by number: how many before it have the same tuple and opening
 	marked map[int32]*Request // those that others tell something of: see markOtherReplies
 
@@ -138,12 +138,23 @@ type onDemand struct {
 // seat is where a request comes from: a chain of an analysis.
 type seat struct{ of, chain int32 }
 
+// seat is where a request comes from by its number among those of all analyses.
+func (d *onDemand) seat(n int) seat {
+	for k := 0; ; k++ {
+		size, chain := d.of[k].list()
+		if n < size {
+			return seat{int32(k), chain(n)}
+		}
+		n -= size
+	}
+}
+
 // judge makes request number i, with what it refers to in the space's keeping.
 func (d *onDemand) judge(i int, r *Request, space *viewSpace) {
 	if m := d.marked[int32(i)]; m != nil {
 		*r = *m
 	} else {
-		d.judgeAt(d.seats[i], r, space)
+		d.judgeAt(d.seat(int(d.order[i])), r, space)
 		r.Opening += d.again[int32(i)] << 33
 	}
 	if d.survey == nil {
@@ -175,20 +186,10 @@ func (res *Result) gather(of []*analysis, withIDs bool) {
 		n += k
 	}
 	first, names, order := make([]int64, n), make([]uint32, n), make([]int32, n)
-	seatOf := func(i int) seat {
-		for k, a := range of {
-			n, chain := a.list()
-			if i < n {
-				return seat{int32(k), chain(i)}
-			}
-			i -= n
-		}
-		return seat{}
-	}
 	seed := maphash.MakeSeed()
 	at := func(i int, room *Room) *Request {
 		room.space.kept.reuse()
-		d.judgeAt(seatOf(i), &room.r, &room.space)
+		d.judgeAt(d.seat(i), &room.r, &room.space)
 		return &room.r
 	}
 	var ids [][idSize]byte
@@ -199,7 +200,7 @@ func (res *Result) gather(of []*analysis, withIDs bool) {
 		if withIDs {
 			ids[i] = r.id()
 		}
-		first[i], names[i] = r.First, uint32(maphash.Comparable(seed, requestName{r.Tuple, r.Opening, seatOf(i).of}))
+		first[i], names[i] = r.First, uint32(maphash.Comparable(seed, requestName{r.Tuple, r.Opening, d.seat(i).of}))
 	})
 	for i := range order {
 		order[i] = int32(i)
@@ -230,16 +231,15 @@ func (res *Result) gather(of []*analysis, withIDs bool) {
 		}
 	}
 	s.reorder(order)
-	d.seats = make([]seat, n)
-	for i, raw := range order {
-		d.seats[i] = seatOf(int(raw))
-		if withIDs {
+	d.order = order
+	if withIDs {
+		for i, raw := range order {
 			d.ids[i] = ids[raw]
 		}
 	}
 	d.again = repeated(n, func(i int) uint32 { return names[order[i]] }, func(i int) requestName {
-		d.judgeAt(d.seats[i], &room.r, &room.space)
-		return requestName{room.r.Tuple, room.r.Opening, d.seats[i].of}
+		at(int(order[i]), &room)
+		return requestName{room.r.Tuple, room.r.Opening, d.seat(int(order[i])).of}
 	})
 	res.onDemand, res.survey = d, s
 	for i := range d.again {

@@ -46,7 +46,7 @@ func (s *slab[N, T]) next() (N, *T) {
 // flowIndex finds the latest flow of a key: open addressing over flow numbers, with linear probing. The hash is keyed by the process, so
 // that nobody can choose keys that meet. (2026-11-30: 12 bytes a flow at most, where map[flowKey]ref takes 80 to 160.)
 type flowIndex struct {
-	slots []indexSlot // as many as a power of two, at most three quarters of them used
+	slots []indexSlot // as many as a power of two, at most seven eighths of them used
 	used  int
 	seed  maphash.Seed
 }
@@ -59,11 +59,16 @@ type indexSlot struct {
 const smallIndex = 1 << 10
 
 func newFlowIndex(flows int) flowIndex {
+	return flowIndex{slots: make([]indexSlot, slotsFor(flows)), seed: maphash.MakeSeed()}
+}
+
+// slotsFor is how many slots are enough for entries: a power of two of which at most seven eighths are used.
+func slotsFor(entries int) int {
 	size := smallIndex
-	for size*3 < flows*4 {
+	for size*7 < entries*8 {
 		size *= 2
 	}
-	return flowIndex{slots: make([]indexSlot, size), seed: maphash.MakeSeed()}
+	return size
 }
 
 func (x *flowIndex) hash(k *flowKey) uint32 { return uint32(maphash.Comparable(x.seed, *k)) }
@@ -86,7 +91,7 @@ func (x *flowIndex) set(k *flowKey, h uint32, r ref, flows *slab[ref, flow]) {
 	if old != 0 {
 		return
 	}
-	if x.used++; x.used*4 > len(x.slots)*3 {
+	if x.used++; x.used*8 > len(x.slots)*7 {
 		x.grow()
 	}
 }

@@ -32,7 +32,7 @@ func TestFlowIndex(t *testing.T) {
 				twin[k] = r
 			}
 		}
-		if index.used != len(twin) || index.used*4 > len(index.slots)*3 {
+		if index.used != len(twin) || index.used*8 > len(index.slots)*7 {
 			t.Errorf("%d keys: %d used of %d slots, and the map has %d", keys, index.used, len(index.slots), len(twin))
 		}
 	}

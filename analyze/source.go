@@ -434,8 +434,7 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 		default:
 			r.set(NodeSourced, BasisAddress, "source %s, %s; this capture does not show whether the node translated it or sent it itself", addr, nodeWords(role))
 			if r.Egress == nil && role.Exact {
-				left := r.Client
-				r.Egress = &left // as it left, whichever of the two
+				r.Egress = r.kept.end(r.Client) // as it left, whichever of the two
 			}
 		}
 	case cluster.RoleOther:

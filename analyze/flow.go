@@ -184,7 +184,6 @@ type flow struct {
 	events   list
 	taps     uint32 // the first of them
 	prints   list   // fingerprints of first packets, where no SYN gives one
-	episode  uint32 // 0 for the first of its key
 	prev     ref    // the episode before, none if 0
 	client   uint8  // side that opened the exchange, as far as known
 	carrier  bool   // the outer flow of a tunnel: never judged
@@ -452,9 +451,6 @@ func (t *table) create(key *flowKey, hash uint32, prev ref, from int, p *wire.Pa
 	}
 	r, f := t.flows.next()
 	f.key, f.prev = *key, prev
-	if prev != 0 {
-		f.episode = t.flows.at(prev).episode + 1
-	}
 	f.client, f.guessed = opener(from, p)
 	if prev != 0 && p.Tuple.Proto == wire.ProtoTCP && p.Flags&(wire.SYN|wire.ACK) == wire.SYN|wire.ACK {
 		// Its SYN was taken for a stray one of the connection before.

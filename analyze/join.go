@@ -29,15 +29,15 @@ type chain struct {
 	convs     uint32 // where they begin in grouping.convs
 	n         uint8  // of them: at most maxTuples
 	ambiguous bool   // more than one partner fitted across a translation, so none was taken
-	join      uint32 // place in grouping.joins, plus one; 0 is none
 }
 
 // grouping is what a table's flows are to each other. It is made by chains; there are as many conversations and chains as flows, so that
-// all are kept side by side. (2026-12-01: 24 bytes a request instead of 112.)
+// all are kept side by side. (2026-12-01: 20 bytes a request instead of 112.)
 type grouping struct {
 	flows []ref // of conversations that have several
 	convs []conversation
-	joins []Join
+	joins []Join   // of chains of several conversations, and
+	those []uint32 // their chain.convs, in order
 }
 
 // of are the flows of a conversation.
@@ -53,10 +53,11 @@ func (g *grouping) in(c *chain) []conversation { return g.convs[c.convs : c.conv
 
 // joined is what joined a chain's conversations, nil if nothing had to.
 func (g *grouping) joined(c *chain) []Join {
-	if c.join == 0 {
+	if c.n == 1 {
 		return nil
 	}
-	return g.joins[c.join-1 : c.join : c.join]
+	at, _ := slices.BinarySearch(g.those, c.convs)
+	return g.joins[at : at+1 : at+1]
 }
 
 // maxPartners bounds how many conversations may share one fingerprint before it says nothing: a guard against captures
@@ -98,15 +99,15 @@ func (t *table) chains(known *cluster.Connections) []chain {
 			parent[find(e.a)] = find(e.b)
 		}
 		first, next, strongest = make([]int32, len(convs)), make([]int32, len(convs)), make([]int32, len(convs))
-		joined, last := make([]bool, len(convs)), make([]int32, len(convs))
+		paired, last := make([]bool, len(convs)), make([]int32, len(convs))
 		for k, e := range edges {
-			joined[e.a], joined[e.b] = true, true
+			paired[e.a], paired[e.b] = true, true
 			if s := &strongest[find(e.a)]; *s == 0 || edges[*s-1].weaker(&e) {
 				*s = int32(k) + 1
 			}
 		}
 		for i := range convs {
-			if !joined[i] {
+			if !paired[i] {
 				continue
 			}
 			several++
@@ -143,8 +144,8 @@ func (t *table) chains(known *cluster.Connections) []chain {
 				}
 				continue
 			}
-			t.joins = append(t.joins, edges[strongest[root]-1].join())
-			out = append(out, chain{convs: uint32(len(t.convs)), n: uint8(len(ordered)), join: uint32(len(t.joins))})
+			t.joins, t.those = append(t.joins, edges[strongest[root]-1].join()), append(t.those, uint32(len(t.convs)))
+			out = append(out, chain{convs: uint32(len(t.convs)), n: uint8(len(ordered))})
 			t.convs = append(t.convs, ordered...)
 		}
 	}

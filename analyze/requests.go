@@ -202,6 +202,7 @@ func (res *Result) gather(of []*analysis, withIDs bool) {
 		}
 		first[i], names[i] = r.First, uint32(maphash.Comparable(seed, requestName{r.Tuple, r.Opening, d.seat(i).of}))
 	})
+	runtime.GC() // what was judged is judged again
 	for i := range order {
 		order[i] = int32(i)
 	}

@@ -630,7 +630,7 @@ func (j *judgement) observed(at Moment) string {
 	case o.Source == PodSourced:
 		left = fmt.Sprintf("%s left the node as %s, the Pod's own address", o.Tuple, o.Client.Addr)
 	case o.Source == NodeSNATed && o.Egress != nil:
-		left = fmt.Sprintf("%s left the node as %s, %s", o.Tuple, o.Egress.Addr, nodeWords(o.Egress.Role))
+		left = fmt.Sprintf("%s left the node as %s, %s", o.Tuple, o.Egress.Addr, o.nodeWords(o.Egress.Role))
 	case o.Source == OtherSNATed && o.Egress != nil:
 		left = fmt.Sprintf("%s left the node as %s, neither the Pod's nor a known address of the node", o.Tuple, o.Egress.Addr)
 	case o.Source == NotSent:

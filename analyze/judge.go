@@ -392,11 +392,9 @@ func sentence(b []byte, format string, args ...any) []byte {
 		case string:
 			verb, b = 's', append(b, v...)
 		case wire.Addr:
-			if name := v.Name(); name != "" {
-				verb, b = 's', append(b, name...)
-			} else {
-				verb, b = 's', v.Netip().AppendTo(b)
-			}
+			verb, b = 's', appendAddr(b, v)
+		case *wire.Addr: // of a request: what is passed as an interface is copied, a pointer is not
+			verb, b = 's', appendAddr(b, *v)
 		case uint8:
 			verb, b = 'd', strconv.AppendUint(b, uint64(v), 10)
 		}
@@ -409,6 +407,14 @@ func sentence(b []byte, format string, args ...any) []byte {
 		return fmt.Appendf(b[:begin], format, args...)
 	}
 	return append(b, rest...)
+}
+
+// appendAddr appends what Addr.String returns.
+func appendAddr(b []byte, a wire.Addr) []byte {
+	if name := a.Name(); name != "" {
+		return append(b, name...)
+	}
+	return a.Netip().AppendTo(b)
 }
 
 // counts fills in what was counted.

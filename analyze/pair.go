@@ -281,7 +281,7 @@ func (a *analysis) keepOwn(claimed map[int]bool, sound bool) {
 		if r.Source == NodeSourced {
 			// The near side, which could tell, was given and does not hold it.
 			r.Source, r.Basis, r.Reasons = SourceUnknown, BasisNone, nil
-			r.unknown("source", "no-near-partner", "it arrived from "+r.Client.Addr.String()+", "+nodeWords(r.Client.Role)+", and the near capture does not hold it",
+			r.unknown("source", "no-near-partner", "it arrived from "+r.Client.Addr.String()+", "+r.nodeWords(r.Client.Role)+", and the near capture does not hold it",
 				"a near capture of all interfaces that runs at that moment")
 		}
 	}

@@ -87,7 +87,7 @@ func (a *analysis) attach(r *Request, v *view, m partner, space *viewSpace) {
 			r.set(PodSourced, BasisFar, "sent by the Pod and arrived with its own address %s", arrived.Src)
 		case src.Role.Kind == cluster.RoleNode:
 			r.clear("source")
-			r.set(NodeSNATed, BasisFar, "sent by the Pod %s and arrived as %s, %s", r.Client.Addr, arrived.Src, nodeWords(src.Role))
+			r.set(NodeSNATed, BasisFar, "sent by the Pod %s and arrived as %s, %s", r.Client.Addr, arrived.Src, r.nodeWords(src.Role))
 		default:
 		}
 	}

@@ -22,6 +22,7 @@ func TestSentence(t *testing.T) {
 		{"%s", []any{"a text with %s and %d and 100 %"}},
 		{"source %s with ttl %d, on the node's link", []any{named, uint8(63)}},
 		{"%s%s%s", []any{named, v6, "x"}},
+		{"%s and %s", []any{&named, &v6}},
 		{"%d", []any{uint8(0)}},
 		{"%d and %d", []any{uint8(255), uint8(64)}},
 		{"VLAN %d and %d", []any{uint32(17), uint32(4094)}},

@@ -114,7 +114,7 @@ func (a *analysis) sourceFar(r *Request, o outcomeAt) {
 		r.set(PodSourced, BasisFar, "arrived at the far side from %s, a Pod's address (%s)", addr, r.Client.Role.Fact())
 	case cluster.RoleNode:
 		r.set(NodeSourced, BasisFar, "arrived at the far side from %s, %s: whether the node translated it or sent it itself is not visible there",
-			addr, nodeWords(r.Client.Role))
+			addr, r.nodeWords(r.Client.Role))
 	case cluster.RoleOther:
 		r.unknown("source", "role-other", r.say("arrived from %s, which is none of the given Pod and node addresses: another client's, or a translation on the way", addr),
 			"a capture on the node at the same time (srcproof compare), or if it is a node's address: --node-ip "+addr.String())
@@ -123,14 +123,14 @@ func (a *analysis) sourceFar(r *Request, o outcomeAt) {
 	}
 }
 
-func nodeWords(role cluster.Role) string {
+func (r *Request) nodeWords(role cluster.Role) string {
 	if !role.Exact {
-		return "an address in the node range (" + role.Fact() + ")"
+		return r.say("an address in the node range (%s)", role.Fact())
 	}
 	if role.Name() != "" {
-		return "an address of node " + role.Name()
+		return r.say("an address of node %s", role.Name())
 	}
-	return "a node's address (" + role.Fact() + ")"
+	return r.say("a node's address (%s)", role.Fact())
 }
 
 func (a *analysis) sourceDelivered(r *Request, v *view) {
@@ -168,7 +168,7 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 		case client == left:
 			r.set(PodSourced, basis, "came in from the Pod and left with the same source %s (%s)", client, how)
 		case r.Egress.Role.Kind == cluster.RoleNode || a.thisNode[left]:
-			r.set(NodeSNATed, basis, "came in from %s and left as %s, %s (%s)", client, left, nodeWords(r.Egress.Role), how)
+			r.set(NodeSNATed, basis, "came in from %s and left as %s, %s (%s)", client, left, r.nodeWords(r.Egress.Role), how)
 		default:
 			r.set(OtherSNATed, basis, "came in from %s and left as %s, which is neither the Pod's nor a known node address (%s)", client, left, how)
 		}
@@ -185,7 +185,7 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 			a.roleUnknown(r, client)
 			return
 		}
-		r.set(NodeSourced, BasisAddress, "came in from %s, %s, and was passed on", client, nodeWords(r.Client.Role))
+		r.set(NodeSourced, BasisAddress, "came in from %s, %s, and was passed on", client, r.nodeWords(r.Client.Role))
 	case cluster.RoleService, cluster.RoleUnknown:
 		a.roleUnknown(r, client)
 	}
@@ -289,7 +289,7 @@ func (a *analysis) sourceTracked(r *Request, v *view, c *chain) {
 	case client.Kind == cluster.RolePod && left == e.Orig.Src:
 		tell(PodSourced, "the kernel's connection table does not translate it: it leaves with the Pod's address %s", left)
 	case client.Kind == cluster.RolePod && (a.role(left).Kind == cluster.RoleNode || a.thisNode[left]):
-		tell(NodeSNATed, "the kernel's connection table has %s leave as %s, %s", e.Orig, left, nodeWords(a.role(left)))
+		tell(NodeSNATed, "the kernel's connection table has %s leave as %s, %s", e.Orig, left, r.nodeWords(a.role(left)))
 	case client.Kind == cluster.RolePod:
 		tell(OtherSNATed, "the kernel's connection table has %s leave as %s, which is neither the Pod's nor a known node address", e.Orig, left)
 	case client.Kind == cluster.RoleNode && r.Source == NodeSourced && a.thisNode[e.Orig.Src]:
@@ -314,7 +314,7 @@ func (a *analysis) rename(r *Request) {
 // sourceEgress has only the leg on which the request leaves the host.
 func (a *analysis) sourceEgress(r *Request, v *view) {
 	l := v.egress
-	addr, role := r.Client.Addr, r.Client.Role
+	addr, role := &r.Client.Addr, r.Client.Role
 	if l.client.packets == 0 {
 		r.unknown("source", "no-request-packets", "only answers were captured at the node's egress", a.captureHint(r))
 		return
@@ -334,13 +334,13 @@ func (a *analysis) sourceEgress(r *Request, v *view) {
 	case forwarded && role.Kind == cluster.RoleNode:
 		r.set(NodeSNATed, BasisEgress, "left as %s with ttl %d, one below an initial value: this host passed it on, so the source was put there by the node (an inference from the ttl)", addr, ttl)
 	case role.Kind == cluster.RoleNode:
-		r.set(NodeSourced, BasisAddress, "left as %s, %s; whether the node translated it or sent it itself does not show", addr, nodeWords(role))
+		r.set(NodeSourced, BasisAddress, "left as %s, %s; whether the node translated it or sent it itself does not show", addr, r.nodeWords(role))
 	case role.Kind == cluster.RolePod && l.client.flags&knowTTL == 0:
 		r.unknown("source", "ttl-not-known", r.say("%s leaves, and without the ttl it does not show whether this host passed it on or sent it itself", addr), a.captureHint(r))
 	case role.Kind == cluster.RolePod:
 		r.unknown("source", "ttl-unclear", r.say("%s leaves, but ttl %d does not tell whether this host passed it on or sent it itself", addr, ttl), a.captureHint(r))
 	default:
-		a.roleUnknown(r, addr)
+		a.roleUnknown(r, *addr)
 	}
 }
 
@@ -371,13 +371,13 @@ func (a *analysis) podSideOnly(r *Request, ttl uint8) {
 
 // sourcePodLeg has only the leg on which the client's packets come in.
 func (a *analysis) sourcePodLeg(r *Request, v *view, o outcomeAt) {
-	addr, role := r.Client.Addr, r.Client.Role
+	addr, role := &r.Client.Addr, r.Client.Role
 	if v.inside && role.Kind == cluster.RolePod {
 		a.podSideOnly(r, v.pod.client.ttl)
 		return
 	}
 	if v.inside {
-		a.roleUnknown(r, addr)
+		a.roleUnknown(r, *addr)
 		return
 	}
 	switch role.Kind {
@@ -391,16 +391,16 @@ func (a *analysis) sourcePodLeg(r *Request, v *view, o outcomeAt) {
 	case cluster.RoleOther:
 		r.set(OtherSourced, BasisAddress, "came in from %s, which is none of the cluster's addresses", addr)
 	case cluster.RoleNode:
-		r.set(NodeSourced, BasisAddress, "came in from %s, %s", addr, nodeWords(role))
+		r.set(NodeSourced, BasisAddress, "came in from %s, %s", addr, r.nodeWords(role))
 	case cluster.RoleService, cluster.RoleUnknown:
-		a.roleUnknown(r, addr)
+		a.roleUnknown(r, *addr)
 	}
 }
 
 // sourcePlain judges a request at a place where the capture records no direction: only hop counts and addresses speak.
 func (a *analysis) sourcePlain(r *Request, v *view) {
 	l := v.plain
-	addr, role, ttl := r.Client.Addr, r.Client.Role, l.client.ttl
+	addr, role, ttl := &r.Client.Addr, r.Client.Role, l.client.ttl
 	if l.client.packets == 0 {
 		r.unknown("source", "no-request-packets", "no packet of the request is in the capture, only answers to it", a.captureHint(r))
 		return
@@ -432,7 +432,7 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 				r.say("source %s with ttl %d fits a packet that the node passed on and translated, but also one that it sent itself, seen behind a router: nothing here shows that the node sent this frame", addr, ttl),
 				senderHint(l)+"--links FILE (ip -o link on the node), or "+a.captureHint(r))
 		default:
-			r.set(NodeSourced, BasisAddress, "source %s, %s; this capture does not show whether the node translated it or sent it itself", addr, nodeWords(role))
+			r.set(NodeSourced, BasisAddress, "source %s, %s; this capture does not show whether the node translated it or sent it itself", addr, r.nodeWords(role))
 			if r.Egress == nil && role.Exact {
 				r.Egress = r.kept.end(r.Client) // as it left, whichever of the two
 			}
@@ -440,7 +440,7 @@ func (a *analysis) sourcePlain(r *Request, v *view) {
 	case cluster.RoleOther:
 		r.set(OtherSourced, BasisAddress, "source %s is none of the cluster's addresses", addr)
 	case cluster.RoleService, cluster.RoleUnknown:
-		a.roleUnknown(r, addr)
+		a.roleUnknown(r, *addr)
 	}
 }
 

@@ -104,13 +104,13 @@ func (a *analysis) tableSource(r *Request, e *cluster.Entry) {
 	case client.Kind == cluster.RolePod && left == e.Orig.Src:
 		tell(PodSourced, "the kernel's connection table does not translate it: it leaves with the Pod's address %s", left)
 	case client.Kind == cluster.RolePod && (end.Role.Kind == cluster.RoleNode || a.thisNode[left]):
-		tell(NodeSNATed, "the kernel's connection table has %s leave as %s, %s", e.Orig, left, nodeWords(end.Role))
+		tell(NodeSNATed, "the kernel's connection table has %s leave as %s, %s", e.Orig, left, r.nodeWords(end.Role))
 	case client.Kind == cluster.RolePod:
 		tell(OtherSNATed, "the kernel's connection table has %s leave as %s, which is neither the Pod's nor a known node address", e.Orig, left)
 	case a.thisNode[e.Orig.Src]:
 		tell(NodeOwn, "the kernel's connection table has it begun by %s, this node's own address", e.Orig.Src)
 	case client.Kind == cluster.RoleNode:
-		tell(NodeSourced, "the kernel's connection table has it begun by %s, %s", e.Orig.Src, nodeWords(client))
+		tell(NodeSourced, "the kernel's connection table has it begun by %s, %s", e.Orig.Src, r.nodeWords(client))
 	case client.Kind == cluster.RoleOther:
 		tell(OtherSourced, "its source %s is none of the cluster's addresses", e.Orig.Src)
 	default:

@@ -196,7 +196,7 @@ func (res *Result) gather(of []*analysis, withIDs bool) {
 	if withIDs {
 		ids, d.ids = make([][idSize]byte, n), make([][idSize]byte, n)
 	}
-	s := surveyed(n, at, func(i int, r *Request) {
+	s := newSurvey(n, at, func(i int, r *Request) {
 		if withIDs {
 			ids[i] = r.id()
 		}

@@ -38,8 +38,8 @@ type sourceKey struct {
 	capture int
 }
 
-// surveyed looks at n requests, which judge gives, on all processors; seen is told each, at the same time.
-func surveyed(n int, judge func(i int, room *Room) *Request, seen func(i int, r *Request)) *survey {
+// newSurvey looks at n requests, which judge gives, on all processors; seen is told each, at the same time.
+func newSurvey(n int, judge func(i int, room *Room) *Request, seen func(i int, r *Request)) *survey {
 	out := &survey{class: make([]int32, n), index: make(map[alike]int32), apart: newAlikeness()}
 	all := rules()
 	var lock sync.Mutex
@@ -68,7 +68,7 @@ func surveyed(n int, judge func(i int, room *Room) *Request, seen func(i int, r 
 
 // surveyHeld makes the survey of requests that are held.
 func (res *Result) surveyHeld() {
-	res.survey = surveyed(len(res.Requests), func(i int, _ *Room) *Request { return &res.Requests[i] }, nil)
+	res.survey = newSurvey(len(res.Requests), func(i int, _ *Room) *Request { return &res.Requests[i] }, nil)
 }
 
 // matching has a bit for each rule that makes a finding of a request.

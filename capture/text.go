@@ -39,12 +39,14 @@ func (r *Reader) openText() error {
 		return &FormatError{r.name, fmt.Sprintf("is a text of more than %d MiB", maxTextFile>>20), "give the file that tcpdump -w wrote"}
 	}
 	runs := tcpdump.Read(text, r.textOptions)
-	frames := uint64(0)
-	for i := range runs {
-		frames += runs[i].Summary.Frames
-	}
-	if frames == 0 {
-		return r.notPackets(text, len(runs) > 0)
+	if framesOf(runs) == 0 {
+		counters := len(runs) > 0
+		if runs, err = r.openLog(text); err != nil {
+			return err
+		}
+		if framesOf(runs) == 0 {
+			return r.notPackets(text, counters)
+		}
 	}
 	if r.filter != nil {
 		return &FormatError{r.name, "is text, to which --filter cannot be applied", "without --filter; --request picks requests"}
@@ -56,6 +58,37 @@ func (r *Reader) openText() error {
 	r.printed = &textState{run: runs[0], rest: runs[1:]}
 	r.sum.Format = runs[0].Summary.Format
 	return nil
+}
+
+func framesOf(runs []tcpdump.Capture) (n uint64) {
+	for i := range runs {
+		n += runs[i].Summary.Frames
+	}
+	return n
+}
+
+// openLog reads what tcpdump printed into a log that puts something before each line.
+func (r *Reader) openLog(text []byte) ([]tcpdump.Capture, error) {
+	plain, log := tcpdump.WithoutLog(text)
+	switch {
+	case log.Prefix == "":
+		return nil, nil
+	case log.Other != "":
+		return nil, &FormatError{
+			r.name, fmt.Sprintf("is a log of several sources: packets stand behind %q and behind %q, and may be of two hosts", log.Prefix, log.Other),
+			"give the lines of one source at a time (grep, or the log of one Pod)",
+		}
+	}
+	runs := tcpdump.Read(plain, r.textOptions)
+	for i := range runs {
+		s := &runs[i].Summary
+		s.Notes = append(s.Notes, fmt.Sprintf("what a log put before each line (%q) was taken off", log.Prefix))
+		if s.Excerpt == "" && !s.HasDropped { // tcpdump's counters, which would tell, are not in it
+			s.Excerpt = "a log may hold less than tcpdump printed"
+			s.Notes = append(s.Notes, "packets may be missing in the text: "+s.Excerpt)
+		}
+	}
+	return runs, nil
 }
 
 // Runs returns readers of the further runs of tcpdump in a text, nil of other captures. They need not be closed.

@@ -277,6 +277,9 @@ func FuzzText(f *testing.F) {
 			}
 		}
 		_ = Looks(string(text[:min(len(text), 4096)]))
+		if plain, log := WithoutLog(text); log.Prefix != "" && len(plain) > len(text) {
+			t.Fatalf("%d bytes without %q, %d with it", len(plain), log.Prefix, len(text))
+		}
 	})
 }
 

@@ -2,7 +2,9 @@ package tcpdump
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -89,5 +91,37 @@ func TestLogOfSeveral(t *testing.T) {
 		if packets != c.packets || log.Prefix != c.prefix || log.Other != c.other {
 			t.Errorf("%.60q: %d packets, %+v", c.text, packets, log)
 		}
+	}
+}
+
+// isWhole is what two regular expressions say, which are easier to read and much slower.
+func TestIsWhole(t *testing.T) {
+	whole := regexp.MustCompile(` > [^ ]+: .*(?:, length:? \d+|\(\d+\)|tcp \d+|unreachable|\])$|, length \d+: [A-Z]`)
+	broken := regexp.MustCompile(`Flags \[[^\]]*\]$`)
+	r := rand.New(rand.NewPCG(1, 9))
+	pieces := []string{
+		" > ", ">", " ", ": ", ":", "10.0.0.1.80", "10.0.0.2.443:", "Flags [", "Flags [S]", "S.", "]", ", length ", ", length: ", "12", "0", "(", ")", "tcp ", "unreachable",
+		"IP", "a", ", ", "x: ", "\x00", "\xff", "é",
+	}
+	yes := 0
+	for range 300_000 {
+		var b strings.Builder
+		if r.IntN(2) == 0 {
+			b.WriteString("10.0.0.1.80 > 10.0.0.2.443: ")
+		}
+		for range 1 + r.IntN(10) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		s := b.String()
+		want := strings.Contains(s, " > ") && whole.MatchString(s) && !broken.MatchString(s)
+		if got := isWhole(s); got != want {
+			t.Fatalf("%q: %v", s, got)
+		}
+		if want {
+			yes++
+		}
+	}
+	if yes < 1000 {
+		t.Errorf("%d of the texts are whole", yes)
 	}
 }

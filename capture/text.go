@@ -79,16 +79,9 @@ func (r *Reader) openLog(text []byte) ([]tcpdump.Capture, error) {
 			"give the lines of one source at a time (grep, or the log of one Pod)",
 		}
 	}
-	runs := tcpdump.Read(plain, r.textOptions)
-	for i := range runs {
-		s := &runs[i].Summary
-		s.Notes = append(s.Notes, fmt.Sprintf("what a log put before each line (%q) was taken off", log.Prefix))
-		if s.Excerpt == "" && !s.HasDropped { // tcpdump's counters, which would tell, are not in it
-			s.Excerpt = "a log may hold less than tcpdump printed"
-			s.Notes = append(s.Notes, "packets may be missing in the text: "+s.Excerpt)
-		}
-	}
-	return runs, nil
+	opt := r.textOptions
+	opt.Log = log.Prefix
+	return tcpdump.Read(plain, opt), nil
 }
 
 // Runs returns readers of the further runs of tcpdump in a text, nil of other captures. They need not be closed.

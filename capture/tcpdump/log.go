@@ -129,15 +129,13 @@ var passing = regexp.MustCompile(`^(?:[\[(]?[0-9][0-9:.,/+TZ-]*[\])]?:?|[+-][0-9
 // sourceOf is what is left of a prefix without what differs from line to line of one source.
 func sourceOf(prefix string) string {
 	var kept []string
-	for _, part := range strings.FieldsFunc(prefix, func(c rune) bool { return c == ' ' || c == '\t' }) {
-		if !passing.MatchString(part) && !lineNumber.MatchString(part) {
+	for part := range strings.FieldsSeq(prefix) {
+		if !passing.MatchString(part) {
 			kept = append(kept, lineOf.ReplaceAllString(part, "$1"))
 		}
 	}
 	return strings.Join(kept, " ")
 }
 
-var (
-	lineNumber = regexp.MustCompile(`^\d+:$`)         // grep -n
-	lineOf     = regexp.MustCompile(`^([^:]+:)\d+:$`) // grep -Hn
-)
+// lineOf is a file's name and a line's number (grep -Hn).
+var lineOf = regexp.MustCompile(`^([^:]+:)\d+:$`)

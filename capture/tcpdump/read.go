@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Day  time.Time      // any moment of it in UTC; zero is not known
 	Zone *time.Location // nil is not known
+	Log  string         // what a log put before the first line, and was taken off all: see WithoutLog; "" is nothing
 }
 
 // Capture is what one run of tcpdump printed.
@@ -582,6 +583,12 @@ func (r *reader) end() {
 	device, hasDevice := s.counted["dropped by interface"]
 	if hasKernel || hasDevice {
 		sum.Dropped, sum.HasDropped = kernel+device, true
+	}
+	if r.opt.Log != "" {
+		s.note(fmt.Sprintf("what a log put before each line (%q) was taken off", r.opt.Log))
+		if len(s.gaps) == 0 && !sum.HasDropped { // tcpdump's counters, which would tell, are not in it
+			s.gap("a log may hold less than tcpdump printed")
+		}
 	}
 	if len(s.gaps) > 0 {
 		sum.Excerpt = strings.Join(s.gaps, "; ")

@@ -201,8 +201,8 @@ func (a *analysis) pairAll() {
 			a.spare.Put(space)
 		})
 	}
-	for i := range n {
-		a.requests[i] = a.requests[chain(i)]
+	for i, k := range a.listed { // a chain's number is not below its place
+		a.requests[i] = a.requests[k]
 	}
 	a.requests = a.requests[:n]
 }

@@ -129,7 +129,7 @@ type onDemand struct {
 	again  map[int32]uint64   // of some, by number: how many before it have the same tuple and opening
 	marked map[int32]*Request // those that others tell something of: see markOtherReplies
 
-	ids    [][idSize]byte      // per request; nil if they were not asked for
+	ids    [][idSize]byte      // by the numbers in order; nil if they were not asked for
 	survey *survey             // nil as long as no findings are made
 	codes  map[uint64][]string // of findings, per Alike.matches
 	more   map[int32][]string  // codes of findings about rules, behind those
@@ -192,13 +192,12 @@ func (res *Result) gather(of []*analysis, withIDs bool) {
 		d.judgeAt(d.seat(i), &room.r, &room.space)
 		return &room.r
 	}
-	var ids [][idSize]byte
 	if withIDs {
-		ids, d.ids = make([][idSize]byte, n), make([][idSize]byte, n)
+		d.ids = make([][idSize]byte, n)
 	}
 	s := newSurvey(n, at, func(i int, r *Request) {
 		if withIDs {
-			ids[i] = r.id()
+			d.ids[i] = r.id()
 		}
 		first[i], names[i] = r.First, uint32(maphash.Comparable(seed, requestName{r.Tuple, r.Opening, d.seat(i).of}))
 	})
@@ -234,19 +233,14 @@ func (res *Result) gather(of []*analysis, withIDs bool) {
 	runtime.GC() // what was judged is judged again, and when it began is not asked any more
 	s.reorder(order)
 	d.order = order
-	if withIDs {
-		for i, raw := range order {
-			d.ids[i] = ids[raw]
-		}
-	}
 	d.again = repeated(n, func(i int) uint32 { return names[order[i]] }, func(i int) requestName {
 		at(int(order[i]), &room)
 		return requestName{room.r.Tuple, room.r.Opening, d.seat(int(order[i])).of}
 	})
 	res.onDemand, res.survey = d, s
-	for i := range d.again {
-		if withIDs {
-			d.ids[i] = res.At(int(i), &room).id()
+	if withIDs {
+		for i := range d.again {
+			d.ids[order[i]] = res.At(int(i), &room).id()
 		}
 	}
 }
@@ -276,7 +270,7 @@ func (r *Request) ID() string {
 // ID is the id of request number i.
 func (res *Result) ID(i int) string {
 	if d := res.onDemand; d != nil && d.ids != nil {
-		return hex.EncodeToString(d.ids[i][:])
+		return hex.EncodeToString(d.ids[d.order[i]][:])
 	}
 	return res.At(i, nil).ID()
 }

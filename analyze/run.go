@@ -40,8 +40,8 @@ type Options struct {
 	Pair     PairOptions
 	// Rules asks for destinations of configuration and rules; nil asks for those of the captures.
 	Rules *RulesQuestion
-	// OnDemand has requests judged when they are asked for (Result.At, Result.Each) instead of held (Result.Requests), where nobody tells of one
-	// but by its node and the far side: not those of several nodes, which tell of each other.
+	// OnDemand has requests judged when they are asked for (Result.At, Result.Each), and not held (Result.Requests stays empty). Those of
+	// several nodes are held all the same, for they tell of each other.
 	OnDemand bool
 	// IDs has the ids of requests made while they are judged first, for those who ask for many of them (Result.ID). Valid iff OnDemand.
 	IDs bool

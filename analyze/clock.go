@@ -50,12 +50,20 @@ func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
 	for _, want := range []func(m *partner) bool{
 		func(m *partner) bool { return m.strong }, func(m *partner) bool { return m.confidence == Exact }, func(m *partner) bool { return !m.rewritten },
 	} {
-		of := make([][]sample, len(partners))
-		inPieces(len(partners), func(k int) {
-			for i := range partners[k] {
-				if m := &partners[k][i]; m.p == p && want(m) {
-					of[k] = append(of[k], samplesOf(n.view(k), p.far.view(m.chain))...)
+		of := make([][]sample, (len(partners)+pieceSize-1)/pieceSize)
+		inPiecesBy(len(partners), func() func(from, to int) {
+			var mine sampling
+			var near, far viewSpace
+			return func(from, to int) {
+				mine.out = mine.out[:0]
+				for k := from; k < to; k++ {
+					for i := range partners[k] {
+						if m := &partners[k][i]; m.p == p && want(m) {
+							mine.add(n.view(&near, k), p.far.view(&far, int(m.chain)))
+						}
+					}
 				}
+				of[from/pieceSize] = slices.Clone(mine.out)
 			}
 		})
 		for _, s := range of {
@@ -137,56 +145,80 @@ func (c *clock) stretch(near int64) *stretch {
 	return &c.stretches[i]
 }
 
-// samplesOf pairs the packets of a joined request whose times both captures have.
-func samplesOf(v, far *view) []sample {
-	type key struct {
-		payloadKey
-		kind   printKind
-		ipidOf uint16
+// sampling is one goroutine's gathering of samples.
+type sampling struct {
+	out       []sample
+	near, far []stamped
+}
+
+// stamped is when a packet passed, with what names it.
+type stamped struct {
+	digest    uint64
+	size, seq uint32
+	ipid      uint16 // 0 where the rest names it
+	kind      printKind
+	from      uint8
+	time      int64
+}
+
+// same tells whether two packets have one name.
+func (s *stamped) same(o *stamped) bool {
+	return s.digest == o.digest && s.size == o.size && s.seq == o.seq && s.ipid == o.ipid && s.kind == o.kind && s.from == o.from
+}
+
+// add pairs the packets of a joined request whose times both captures have. A name that occurs more than once on either side names no
+// single packet.
+func (s *sampling) add(v, far *view) {
+	icmp := v.proto().IsICMP()
+	s.near, s.far = v.stamps(v.exit().flows, icmp, s.near[:0]), far.stamps(far.flows(), icmp, s.far[:0])
+	for i := range s.near {
+		x := &s.near[i]
+		if only(s.near, x) != x {
+			continue
+		}
+		if y := only(s.far, x); y != nil {
+			s.out = append(s.out, sample{near: x.time, diff: y.time - x.time, fromServer: x.from == 1})
+		}
 	}
-	proto := v.proto()
-	keyOf := func(fp *fingerprint, from int) (key, bool) {
-		k := key{kind: fp.kind}
-		k.from, k.size = uint8(from), fp.size
+}
+
+// only is the only one of the list that has a name; nil if there is none, or more.
+func only(list []stamped, name *stamped) (out *stamped) {
+	for i := range list {
+		if !list[i].same(name) {
+			continue
+		}
+		if out != nil {
+			return nil
+		}
+		out = &list[i]
+	}
+	return out
+}
+
+// stamps are the packets of flows that have a name.
+func (v *view) stamps(flows []ref, icmp bool, out []stamped) []stamped {
+	v.prints(flows, func(fp *fingerprint, from int) {
+		s := stamped{kind: fp.kind, from: uint8(from), size: fp.size, time: fp.time}
 		switch fp.kind {
 		case printSYN, printSYNACK, printSegment:
-			k.digest, k.seq = fp.digest, fp.ts
+			s.digest, s.seq = fp.digest, fp.ts
 			if !fp.hasTS {
-				k.ipidOf = fp.ipid
+				s.ipid = fp.ipid
 			}
-			return k, true
 		case printDatagram:
-			if fp.short == 0 {
-				k.ipidOf = fp.ipid
-				return k, fp.ipid != 0
+			if s.digest = fp.short; fp.short == 0 {
+				s.ipid = fp.ipid
+				if fp.ipid == 0 {
+					return
+				}
+			} else if icmp {
+				s.seq = fp.ts
 			}
-			k.digest = fp.short
-			if proto.IsICMP() {
-				k.seq = fp.ts
-			}
-			return k, true
 		case printData:
-		}
-		return k, false
-	}
-	times := make(map[key][]int64)
-	far.prints(far.flows(), func(fp *fingerprint, from int) {
-		if k, ok := keyOf(fp, from); ok {
-			times[k] = append(times[k], fp.time)
-		}
-	})
-	var out []sample
-	seen := make(map[key]int)
-	v.prints(v.exit().flows, func(fp *fingerprint, from int) {
-		k, ok := keyOf(fp, from)
-		if !ok {
 			return
 		}
-		seen[k]++
-		// A key that occurs more than once on either side names no single packet.
-		if ts := times[k]; len(ts) == 1 && seen[k] == 1 {
-			out = append(out, sample{near: fp.time, diff: ts[0] - fp.time, fromServer: from == 1})
-		}
+		out = append(out, s)
 	})
 	return out
 }

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
@@ -152,8 +153,44 @@ func (t *table) chains(known *cluster.Connections) []chain {
 	return out
 }
 
-// basisTracked is the basis of a join that the kernel's connection table makes.
-const basisTracked = "conntrack"
+// evidence is a set of what agrees between two sides of a join.
+type evidence uint16
+
+// What a join may rest on, in the order in which it is told.
+const (
+	agreeISN evidence = 1 << iota
+	agreeInitTag
+	agreeSequence
+	agreeRanges
+	agreePayload
+	agreeFiveTuple
+	agreePorts
+	agreeEcho
+	agreeEchoSequence
+	agreeTuple
+	agreeServer
+	agreeTracked // by the kernel's connection table
+	agreeTS
+	agreeTSRange
+	agreeIPID
+)
+
+// words appends the evidence as it is told.
+func (e evidence) words(out []string) []string {
+	for i, word := range [...]string{
+		"tcp isn", "sctp initiate tag", "tcp sequence and acknowledgement", "tcp sequence ranges", "payload", "five-tuple", "ports",
+		"echo identifier and sequence number", "echo sequence number", "tuple", "server", "conntrack",
+		"timestamp value", "timestamp values", "ip id",
+	} {
+		if e>>i&1 != 0 {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// has tells whether all that is asked for agrees.
+func (e evidence) has(o evidence) bool { return e&o == o }
 
 // tracked finds pairs of conversations that are one request by the kernel's connection table. What the packets themselves
 // show exactly is not asked again: an entry may be of an earlier connection with the same ports.
@@ -177,7 +214,7 @@ func (t *table) tracked(convs []conversation, found []edge, known *cluster.Conne
 		others := byEntry[e]
 		for _, o := range others {
 			if mayTranslate(t, &convs[o], &convs[i]) && t.together(&convs[o], &convs[i]) {
-				edges = append(edges, edge{a: o, b: int32(i), basis: [3]string{basisTracked}, confidence: Exact})
+				edges = append(edges, edge{a: o, b: int32(i), basis: agreeTracked, confidence: Exact})
 			}
 		}
 		if len(others) < maxPartners {
@@ -482,7 +519,7 @@ func (t *table) began(c *conversation) int64 {
 // edge is one piece of evidence that two conversations are one request.
 type edge struct {
 	a, b       int32
-	basis      [3]string
+	basis      evidence
 	confidence Confidence
 	apart      bool // all agrees but the time: a clock was set in between
 }
@@ -496,7 +533,7 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		case !ok:
 		case e.apart:
 			contradicted[e.a], contradicted[e.b] = true, true
-		case e.basis[1] != "" && e.basis[2] != "":
+		case e.basis.has(agreeTS | agreeIPID):
 			// ISN, timestamp value and IP ID all agree: one packet, whatever was done to its TTL (a bridged datapath, a TTL rule).
 			edges = append(edges, e)
 		case !hopsFit(&convs[e.a], &convs[e.b]):
@@ -615,7 +652,7 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		}
 	}
 	slices.SortFunc(edges, func(p, q edge) int {
-		return cmp.Or(cmp.Compare(p.a, q.a), cmp.Compare(p.b, q.b), cmp.Compare(q.confidence, p.confidence), cmp.Compare(p.basis[0], q.basis[0]))
+		return cmp.Or(cmp.Compare(p.a, q.a), cmp.Compare(p.b, q.b), cmp.Compare(q.confidence, p.confidence), cmp.Compare(p.basis, q.basis))
 	})
 	return edges, contradicted
 }
@@ -726,26 +763,26 @@ func (t *table) sameOpening(convs []conversation, a, b int32) (edge, bool) {
 	if gap < 0 {
 		gap = -gap
 	}
-	e := edge{a: a, b: b, basis: [3]string{"tcp isn"}}
+	e := edge{a: a, b: b, basis: agreeISN}
 	if t.first(p).key.proto == wire.ProtoSCTP {
 		if gap > forwardDelayTCP {
 			return edge{}, false
 		}
-		e.basis[0], e.confidence = "sctp initiate tag", Exact
+		e.basis, e.confidence = agreeInitTag, Exact
 		return e, true
 	}
 	bothTS := x.flags&y.flags&knowTS != 0
 	bothID := x.flags&y.flags&knowIPID != 0 && x.ipid != 0 && y.ipid != 0
 	switch {
 	case bothTS && x.ts == y.ts && gap <= forwardDelayTCP && (!bothID || x.ipid == y.ipid):
-		e.basis[1], e.confidence = "timestamp value", Exact
+		e.basis, e.confidence = e.basis|agreeTS, Exact
 		if bothID {
-			e.basis[2] = "ip id"
+			e.basis |= agreeIPID
 		}
 	case bothTS && x.ts == y.ts && bothID && x.ipid == y.ipid:
 		e.apart = true
 	case !bothTS && bothID && x.ipid == y.ipid && gap <= forwardDelayTCP:
-		e.basis[2], e.confidence = "ip id", Exact
+		e.basis, e.confidence = e.basis|agreeIPID, Exact
 	case !t.oneEndKept(p, q):
 		return edge{}, false // both ends changed, and nothing but the ISN agrees
 	case !bothTS && !bothID && gap <= forwardDelayWeak:
@@ -816,21 +853,21 @@ func (t *table) samePacket(convs []conversation, a, b int32, digest uint64, size
 	}
 	e := edge{a: a, b: b, confidence: Probable}
 	if proto == wire.ProtoTCP {
-		e.basis[0], e.confidence = "tcp sequence and acknowledgement", Exact
+		e.basis, e.confidence = agreeSequence, Exact
 		return e, true
 	}
 	if digest != 0 {
-		e.basis[0] = "payload"
+		e.basis = agreePayload
 	}
 	if numbers && unique {
-		e.basis[0] = "echo identifier and sequence number"
+		e.basis = agreeEcho
 	}
 	if ipid != 0 {
-		e.basis[1], e.confidence = "ip id", Exact
+		e.basis, e.confidence = e.basis|agreeIPID, Exact
 	} else if unique && digest != 0 {
 		e.confidence = Exact
 	}
-	return e, e.basis != [3]string{}
+	return e, e.basis != 0
 }
 
 func (fp *fingerprint) is(digest uint64, size uint32) bool {
@@ -946,24 +983,11 @@ func (t *table) inOrder(convs []conversation, members []int32) (ordered []conver
 
 // weaker tells whether other evidence says more.
 func (e *edge) weaker(o *edge) bool {
-	n := func(e *edge) (n int) {
-		for _, b := range e.basis {
-			if b != "" {
-				n++
-			}
-		}
-		return n
-	}
-	return cmp.Or(cmp.Compare(e.confidence, o.confidence), cmp.Compare(n(e), n(o))) < 0
+	n, m := bits.OnesCount16(uint16(e.basis)), bits.OnesCount16(uint16(o.basis))
+	return cmp.Or(cmp.Compare(e.confidence, o.confidence), cmp.Compare(n, m)) < 0
 }
 
 // join is the evidence as it is told.
 func (e *edge) join() Join {
-	j := Join{From: "pod", To: "egress", Confidence: e.confidence}
-	for _, b := range e.basis {
-		if b != "" {
-			j.Basis = append(j.Basis, b)
-		}
-	}
-	return j
+	return Join{From: "pod", To: "egress", Basis: e.basis.words(nil), Confidence: e.confidence}
 }

@@ -29,7 +29,7 @@ type analysis struct {
 	thisNode         map[wire.Addr]bool
 	occurs           map[wire.Addr]seenAs // see occurrences
 	occursOnce       sync.Once
-	unjoined         map[unjoinedKey][]*legState // see leftUnjoined
+	unjoined         map[unjoinedKey][]legTimes // see leftUnjoined
 	unjoinedOnce     sync.Once
 
 	vlanPairs     map[uint32]uint32 // see missingVLAN
@@ -39,12 +39,11 @@ type analysis struct {
 	byServerOnce  sync.Once
 
 	chains   []chain
-	views    []view    // one per chain, or nil where none is kept: see view
 	spare    sync.Pool // of *viewSpace
 	requests []Request // one per chain, where they are held
 	listed   []int32   // chains that are requests of the result, where those of others are not; nil is all
 	// paired tells a request what the other side shows of it, with what that refers to in the space's keeping; nil without another side.
-	paired func(r *Request, chain int, space *viewSpace)
+	paired func(r *Request, v *view, chain int, space *viewSpace)
 
 	// What many requests have in common.
 	sameTuple             []string // basis of a join
@@ -120,42 +119,9 @@ func (v *view) counted() (sent, replies uint64) {
 	return sent, replies
 }
 
-// view is one request as the capture saw it. It holds more than the flows that it is made of, so that it is made when it is asked for,
-// and kept only where the two sides of a pair are searched again and again.
-func (a *analysis) view(i int) *view {
-	if a.views != nil {
-		return &a.views[i]
-	}
-	out := new(view)
-	a.viewTo(out, i)
-	return out
-}
-
-func (a *analysis) viewTo(out *view, i int) {
-	space := a.spare.Get().(*viewSpace)
-	a.made(space, &a.chains[i]).cloneTo(out, &space.kept)
-	a.spare.Put(space)
-}
-
-// keepViews makes all views and keeps them, or forgets them.
-func (a *analysis) keepViews(keep bool) {
-	switch {
-	case !keep:
-		a.views = nil
-	case a.views == nil:
-		views := pages.Make[view](len(a.chains))
-		inPieces(len(views), func(i int) { a.viewTo(&views[i], i) })
-		a.views = views
-	}
-}
-
-// viewIn is view for who looks at one at a time.
-func (a *analysis) viewIn(space *viewSpace, i int) *view {
-	if a.views != nil {
-		return &a.views[i]
-	}
-	return a.made(space, &a.chains[i])
-}
+// view is the chain number i as the capture saw it. It is valid until the space is used again: views hold more than what they are made of,
+// and making one takes a tenth of a microsecond (2026-12-01), so that none is kept.
+func (a *analysis) view(space *viewSpace, i int) *view { return a.made(space, &a.chains[i]) }
 
 // made makes a view.
 func (a *analysis) made(space *viewSpace, c *chain) *view {
@@ -164,41 +130,41 @@ func (a *analysis) made(space *viewSpace, c *chain) *view {
 	return v
 }
 
-// whole is a kept view with the events of its legs.
-func (a *analysis) whole(v *view) *view { return a.made(new(viewSpace), v.chain) }
-
-// eachView gives the views in order.
+// eachView gives the views in order. One is valid until the next is asked for.
 func (a *analysis) eachView(yield func(int, *view) bool) {
+	var space viewSpace
 	for i := range a.chains {
-		if !yield(i, a.view(i)) {
+		if !yield(i, a.view(&space, i)) {
 			return
 		}
 	}
 }
 
-// eachAtOnce looks at each view by itself, so that all processors can. What the looks share is made once, whoever asks first.
-func (a *analysis) eachAtOnce(look func(v *view, i int, space *viewSpace)) {
-	inPieces(len(a.chains), func(i int) {
-		space := a.spare.Get().(*viewSpace)
-		look(a.viewIn(space, i), i, space)
-		a.spare.Put(space)
+// eachAtOnce looks at each of n chains by itself, so that all processors can. What the looks share is made once, whoever asks first.
+func (a *analysis) eachAtOnce(n int, look func(i int, space *viewSpace)) {
+	inPiecesBy(n, func() func(from, to int) {
+		var space viewSpace
+		return func(from, to int) {
+			for i := from; i < to; i++ {
+				look(i, &space)
+			}
+		}
 	})
 }
 
 // judgeAll judges every request of the capture by itself.
 func (a *analysis) judgeAll() {
 	a.requests = pages.Make[Request](len(a.chains))
-	a.eachAtOnce(func(v *view, i int, space *viewSpace) { a.judge(&a.requests[i], v, int32(i), space) })
+	a.eachAtOnce(len(a.chains), func(i int, space *viewSpace) { a.judge(&a.requests[i], a.view(space, i), int32(i), space) })
 }
 
 // pairAll tells the requests that are held what the other side shows of them, and drops those that are not listed.
 func (a *analysis) pairAll() {
 	n, chain := a.list()
 	if a.paired != nil {
-		inPieces(n, func(i int) {
-			space, k := a.spare.Get().(*viewSpace), int(chain(i))
-			a.paired(&a.requests[k], k, space)
-			a.spare.Put(space)
+		a.eachAtOnce(n, func(i int, space *viewSpace) {
+			k := int(chain(i))
+			a.paired(&a.requests[k], a.view(space, k), k, space)
 		})
 	}
 	for i, k := range a.listed { // a chain's number is not below its place
@@ -335,20 +301,14 @@ func (a *analysis) signs(r *Request, v *view, o outcomeAt) {
 
 // stalled tells whether one side's data was sent again and never acknowledged.
 func stalled(l *legState, side uint8) bool {
-	d, o := &l.client, &l.server
+	d, o := l.client, l.server
 	if side == 1 {
 		d, o = o, d
 	}
 	if d.flags&sawData == 0 || d.flags&knowSeq == 0 || o.flags&knowAck == 0 || !before(o.ackMax, d.seqNext) {
 		return false
 	}
-	again := 0
-	for i := range l.events {
-		if l.events[i].kind == evRetransmission && l.events[i].from == side {
-			again++
-		}
-	}
-	return again > 0 && l.again[side] >= 3
+	return l.again[side] >= 3 && slices.ContainsFunc(l.events(), func(e event) bool { return e.kind == evRetransmission && e.from == side })
 }
 
 func fieldRank(field string) int {
@@ -421,7 +381,7 @@ func appendAddr(b []byte, a wire.Addr) []byte {
 func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 	l := o.leg
 	for _, leg := range v.legs() {
-		for _, d := range []*dirState{&leg.client, &leg.server} {
+		for _, d := range []*dirState{leg.client, leg.server} {
 			if d.packets == 0 || d.first == wire.NoTime {
 				continue
 			}
@@ -444,7 +404,8 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 	proto := r.Tuple.Proto
 	switch {
 	case proto == wire.ProtoTCP:
-		r.ConnState = connState(l.state[0], l.state[1], (l.client.flags|l.server.flags)&sawBytes != 0)
+		states := l.states()
+		r.ConnState = connState(states[0], states[1], (l.client.flags|l.server.flags)&sawBytes != 0)
 		space.kept.word = l.history(space.kept.word[:0])
 		r.History = space.kept.text(space.kept.word)
 	case proto == wire.ProtoUDP:
@@ -554,11 +515,10 @@ func (p passage) frames(out []FrameRef) []FrameRef {
 		if a.info.Side == wire.SideFar {
 			kind = LegFar
 		}
-		for i := range l.events {
+		for _, e := range l.events() {
 			if len(out) >= most {
 				break
 			}
-			e := &l.events[i]
 			what := e.what(tuple)
 			if x := l.errorAbout(e.from); e.kind == evError && x != nil && x.typ == e.typ && x.code == e.code {
 				what += " from " + x.from.String()

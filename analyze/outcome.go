@@ -160,8 +160,9 @@ func (v *view) completed(o outcomeAt, far bool) bool {
 // handshake returns the time from the first SYN to the client's first acknowledgement at this leg, -1 if not seen.
 func (l *legState) handshake() int64 {
 	began, answered := int64(-1), false
-	for i := range l.events {
-		e := &l.events[i]
+	events := l.events()
+	for i := range events {
+		e := &events[i]
 		switch e.kind {
 		case evSYN, evInit:
 			if began < 0 {

@@ -12,7 +12,7 @@ import (
 
 // place judges again where a request's packets stop, now that the far side is known (DESIGN section 6). Absence at the far
 // side is claimed only where the far capture covers it: window, clock, filter, place and wholeness.
-func (a *analysis) place(r *Request, v *view, space *viewSpace, partners []partner, contested bool, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
+func (a *analysis) place(r *Request, v *view, space *viewSpace, partners []partner, contested bool, pairings []*pairing, claimed [][]bool, far []*analysis, opt PairOptions) {
 	for _, p := range pairings {
 		if p.same || p.swapped {
 			text := "the near and the far capture are the same: nothing is known of the far side"
@@ -44,16 +44,16 @@ func (a *analysis) place(r *Request, v *view, space *viewSpace, partners []partn
 		return
 	}
 	if len(partners) > 0 {
-		a.placeJoined(r, v, partners)
+		a.placeJoined(r, v, partners, space.second())
 		return
 	}
-	a.placeAbsent(r, v, contested, pairings, claimed, far, opt)
+	a.placeAbsent(r, v, space.second(), contested, pairings, claimed, far, opt)
 }
 
 // attach adds what the far side saw to the request.
 func (a *analysis) attach(r *Request, v *view, m partner, space *viewSpace) {
 	f := m.p.far
-	fv := f.view(m.chain)
+	fv := f.view(space.second(), int(m.chain))
 	arrived := fv.leaving()
 	if convs := f.t.in(fv.chain); len(convs) > 1 {
 		arrived = f.t.first(&convs[0]).key.tuple(int(convs[0].client))
@@ -65,12 +65,12 @@ func (a *analysis) attach(r *Request, v *view, m partner, space *viewSpace) {
 		r.Far, r.FarServer = r.kept.end(src), r.kept.end(dst)
 	}
 	r.Legs = keepBoth(&r.kept.legs, r.Legs, f.passage(fv, fv.chain, space))
-	r.alsoAt = keepBoth(&r.kept.also, r.alsoAt, []passage{{f, int32(m.chain)}})
+	r.alsoAt = keepBoth(&r.kept.also, r.alsoAt, []passage{{f, m.chain}})
 	from := "egress"
 	if v.egress == nil {
 		from = "pod"
 	}
-	r.Joins = keepBoth(&r.kept.joins, r.Joins, []Join{{From: from, To: "far", Basis: m.basis, Confidence: m.confidence}})
+	r.Joins = keepBoth(&r.kept.joins, r.Joins, []Join{{From: from, To: "far", Basis: r.kept.basis(m.basis), Confidence: m.confidence}})
 	if m.rewritten {
 		r.signs |= signRewritten
 	}
@@ -98,13 +98,13 @@ func (v *view) egressShown(r *Request) bool {
 	return v.egress != nil || v.plain != nil && v.plain.client.flags&knowTTL != 0 && (!ownTTL(v.plain.client.ttl) || r.Source == NodeOwn)
 }
 
-// placeJoined: the far side saw the request.
-func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
+// placeJoined: the far side saw the request. Its views are made in other.
+func (a *analysis) placeJoined(r *Request, v *view, partners []partner, other *viewSpace) {
 	var answered *partner
 	var rejectedReply *icmpError
 	for i := range partners {
 		m := &partners[i]
-		for _, l := range m.p.far.view(m.chain).legs() {
+		for _, l := range m.p.far.view(other, int(m.chain)).legs() {
 			if l.server.packets > 0 && answered == nil {
 				answered = m
 			}
@@ -115,7 +115,7 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 	}
 	if r.Outcome == RequestOnly || r.Outcome == HalfOpen {
 		for i := range partners {
-			if f := partners[i].p.far; f.outcomeOf(partners[i].chain) == HandshakeCompleted {
+			if f := partners[i].p.far; f.outcomeOf(other, partners[i].chain) == HandshakeCompleted {
 				o := f.judged(partners[i].chain)
 				// The client's acknowledgement arrived at the far side: the SYN-ACK had reached it (DESIGN section 5), and the near
 				// capture does not hold it.
@@ -138,9 +138,9 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 			r.rejectedBy = rejectedReply.from
 			r.replyRejected(rejectedReply, a.thisNode[rejectedReply.from] || a.role(rejectedReply.from).Kind == cluster.RoleNode, "far host's")
 		case answered != nil:
-			a.placeReturn(r, v, answered)
+			a.placeReturn(r, v, answered, other)
 		default:
-			a.placeFar(r, v, partners)
+			a.placeFar(r, v, partners, other)
 		}
 	case Rejected:
 		if r.StoppedAt == StopUnknown && answered == nil && r.rejectedByServer() {
@@ -148,11 +148,11 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 			r.StoppedAt = StopNone
 		}
 	case HandshakeCompleted, Answered, Refused, HalfOpen, Midstream:
-		unanswered := slices.ContainsFunc(partners, func(m partner) bool { return m.p.far.outcomeOf(m.chain) == RequestOnly })
+		unanswered := slices.ContainsFunc(partners, func(m partner) bool { return m.p.far.outcomeOf(other, m.chain) == RequestOnly })
 		if answered == nil && unanswered && r.StoppedAt == StopNone {
 			// Answered near, and not at the far side: a device on the way may have answered (a SYN proxy keeps the client's
 			// numbers), or the far capture does not show answers.
-			a.placeFar(r, v, partners)
+			a.placeFar(r, v, partners, other)
 			if r.StoppedAt == StopFar {
 				r.signs |= signMiddlebox
 			} else if r.StoppedAt == StopNone {
@@ -165,7 +165,7 @@ func (a *analysis) placeJoined(r *Request, v *view, partners []partner) {
 }
 
 // placeReturn: the far side answered, and the node's capture does not hold the answer.
-func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
+func (a *analysis) placeReturn(r *Request, v *view, m *partner, other *viewSpace) {
 	r.clear("stopped_at")
 	if !v.egressShown(r) {
 		r.unknown("stopped_at", gapInterfaces, "the far side answered; the near capture does not show the node's egress, so whether the answer reached the node is not known", a.captureHint(r))
@@ -175,28 +175,28 @@ func (a *analysis) placeReturn(r *Request, v *view, m *partner) {
 	reply.dir, reply.iface = wire.DirIn, a.legInterface(v.exit())
 	g := a.absent(&reply)
 	if g == covered {
-		g = a.answerDue(v, m)
+		g = a.answerDue(v, m, other)
 	}
 	if g != covered {
 		r.unknown("stopped_at", g, "the far side answered; that the answer did not reach the node is not covered: "+gapText(g), a.settle(g, r))
 		return
 	}
 	r.StoppedAt = StopReturn
-	_, replies := m.p.far.view(m.chain).counted()
+	_, replies := m.p.far.view(other, int(m.chain)).counted()
 	r.because("the far side answered (%s), and no answer reached the node", plural(replies, "packet"))
 }
 
 // answerDue tells whether the near capture ran on until what the far side answered should have arrived.
-func (a *analysis) answerDue(v *view, m *partner) gap {
+func (a *analysis) answerDue(v *view, m *partner, other *viewSpace) gap {
 	answered := int64(wire.NoTime)
-	for _, l := range m.p.far.view(m.chain).legs() {
+	for _, l := range m.p.far.view(other, int(m.chain)).legs() {
 		if l.server.packets > 0 {
 			answered = max(answered, l.server.first)
 		}
 	}
 	lower, _, known := m.p.clock.at(v.exit().client.first)
 	if answered == wire.NoTime || !known {
-		return a.runsOut(&v.exit().client)
+		return a.runsOut(v.exit().client)
 	}
 	if a.lastTime()-(answered-lower) < 1_000_000_000 {
 		return gapEnded
@@ -205,13 +205,13 @@ func (a *analysis) answerDue(v *view, m *partner) gap {
 }
 
 // placeFar: the request passed the far capture point, and no answer passed it.
-func (a *analysis) placeFar(r *Request, v *view, partners []partner) {
+func (a *analysis) placeFar(r *Request, v *view, partners []partner, other *viewSpace) {
 	r.clear("stopped_at")
 	first := gap("")
 	for i := range partners {
 		m := &partners[i]
 		f := m.p.far
-		fv := f.view(m.chain)
+		fv := f.view(other, int(m.chain))
 		if vlan, other := f.missingVLAN(fv); other != 0 {
 			r.StoppedAt = StopBetween
 			r.because("seen on VLAN %d at the far capture point and not on VLAN %d, to which others are passed on", vlan, other)
@@ -228,7 +228,7 @@ func (a *analysis) placeFar(r *Request, v *view, partners []partner) {
 		}
 		g := f.absent(&reply)
 		if g == covered {
-			g = f.runsOut(&fv.exit().client)
+			g = f.runsOut(fv.exit().client)
 		}
 		if g == covered && !m.fromTheBeginning(r, v, fv) {
 			g = gapWindow // it may have begun, and been answered, before the far capture did
@@ -307,7 +307,7 @@ func (v *view) vlans() []uint32 {
 }
 
 // placeAbsent: no far capture holds the request.
-func (a *analysis) placeAbsent(r *Request, v *view, contested bool, pairings []*pairing, claimed []map[int]bool, far []*analysis, opt PairOptions) {
+func (a *analysis) placeAbsent(r *Request, v *view, other *viewSpace, contested bool, pairings []*pairing, claimed [][]bool, far []*analysis, opt PairOptions) {
 	answered := r.StoppedAt == StopNone
 	claimable := r.Outcome == RequestOnly || r.Outcome == HandshakeCompleted || r.Outcome == Answered || r.Outcome == Refused
 	visible := v.egressShown(r)
@@ -328,7 +328,7 @@ func (a *analysis) placeAbsent(r *Request, v *view, contested bool, pairings []*
 		if first != covered {
 			break
 		}
-		g, how, hint := a.farAbsence(r, v, p, claimed[j], opt)
+		g, how, hint := a.farAbsence(r, v, other, p, claimed[j], opt)
 		if g == covered {
 			r.clear("stopped_at")
 			r.StoppedAt = StopBetween
@@ -368,7 +368,7 @@ const (
 )
 
 // farAbsence tells whether the far capture would hold the request if it had passed there. how is the doubt that remains.
-func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]bool, opt PairOptions) (g gap, how, settle string) {
+func (a *analysis) farAbsence(r *Request, v *view, other *viewSpace, p *pairing, claimed []bool, opt PairOptions) (g gap, how, settle string) {
 	f := p.far
 	t := v.leaving()
 	occurs := f.occurrences()
@@ -392,7 +392,7 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 	case from == wire.NoTime || to == wire.NoTime:
 		return gapNoTime, "", "--far-window FROM/TO, when the far capture ran"
 	case known:
-		if !covers(a.whole(v).exit(), from-lower, to-upper) { // whatever the offset is within its bounds
+		if !covers(v.exit(), from-lower, to-upper) { // whatever the offset is within its bounds
 			return gapWindow, "", "a far capture that runs while the request is made"
 		}
 	case len(p.clock.stretches) > 0 && p.joined > 0:
@@ -409,7 +409,7 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 		lower, upper = -1_000_000_000, 1_000_000_000
 	}
 	// Something at the far side that may be it, joined with nothing.
-	if g := a.lookalike(v, p, claimed, lower, upper, r.StoppedAt == StopNone); g != covered {
+	if g := a.lookalike(v, other, p, claimed, lower, upper, r.StoppedAt == StopNone); g != covered {
 		return g, "", "a capture before the device that changes it"
 	}
 	m := missing{proto: t.Proto, v6: !t.Dst.Is4(), dst: t.Dst, sport: -1, dport: -1, dir: wire.DirIn, iface: -1, after: l.client.first + lower, far: true}
@@ -435,12 +435,14 @@ func (a *analysis) farAbsence(r *Request, v *view, p *pairing, claimed map[int]b
 }
 
 // outcomeOf is the outcome of a chain by its capture alone.
-func (a *analysis) outcomeOf(chain int) Outcome { return a.view(chain).outcome(a.host).outcome }
+func (a *analysis) outcomeOf(space *viewSpace, chain int32) Outcome {
+	return a.view(space, int(chain)).outcome(a.host).outcome
+}
 
 // judged is the request of a chain by its capture alone.
-func (a *analysis) judged(chain int) *Request {
+func (a *analysis) judged(chain int32) *Request {
 	var room Room
-	a.judge(&room.r, a.made(&room.space, &a.chains[chain]), int32(chain), &room.space)
+	a.judge(&room.r, a.view(&room.space, int(chain)), chain, &room.space)
 	return &room.r
 }
 
@@ -449,13 +451,17 @@ func (a *analysis) judged(chain int) *Request {
 func (p *pairing) checkOdds() {
 	if p.joined == 0 {
 		servers := make(map[wire.Addr]bool)
-		for k := range p.far.chains {
-			if o := p.far.outcomeOf(k); o == HandshakeCompleted || o == Answered {
-				servers[p.far.view(k).leaving().Dst] = true
+		answered := func(a *analysis, v *view) bool {
+			o := v.outcome(a.host).outcome
+			return o == HandshakeCompleted || o == Answered
+		}
+		for _, v := range p.far.eachView {
+			if answered(p.far, v) {
+				servers[v.leaving().Dst] = true
 			}
 		}
-		for k := range p.near.chains {
-			if o := p.near.outcomeOf(k); (o == HandshakeCompleted || o == Answered) && servers[p.near.view(k).leaving().Dst] {
+		for _, v := range p.near.eachView {
+			if servers[v.leaving().Dst] && answered(p.near, v) {
 				p.atOdds = true
 				break
 			}
@@ -465,8 +471,8 @@ func (p *pairing) checkOdds() {
 
 // covers tells whether at least one of the client's packets at this leg lies in a window of near time.
 func covers(l *legState, from, to int64) bool {
-	for i := range l.events {
-		switch e := &l.events[i]; e.kind {
+	for _, e := range l.events() {
+		switch e.kind {
 		case evSYN, evSYNAgain, evRequest, evInit:
 			if e.from == 0 && e.time >= from && e.time <= to {
 				return true
@@ -494,7 +500,7 @@ func (a *analysis) gatherByServer() {
 }
 
 // lookalike finds a far chain towards the same server, at the same time, that nothing was joined with.
-func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, upper int64, answered bool) gap {
+func (a *analysis) lookalike(v *view, other *viewSpace, p *pairing, claimed []bool, lower, upper int64, answered bool) gap {
 	f := p.far
 	f.byServerOnce.Do(f.gatherByServer)
 	t := v.leaving()
@@ -515,7 +521,7 @@ func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, u
 		if checked++; checked > 1024 {
 			return gapAmbiguous
 		}
-		o := f.view(c)
+		o := f.view(other, c)
 		if t == o.leaving() && comparableTS(v, o) {
 			return gapProxy // the same tuple at the same moment, and another opening: a device on the way makes its own connection
 		}
@@ -529,7 +535,7 @@ func (a *analysis) lookalike(v *view, p *pairing, claimed map[int]bool, lower, u
 			continue
 		}
 		if isn, ok := v.isn(); ok && t.Src == o.leaving().Src {
-			if other, ok := o.isn(); ok && other != isn && (comparableTS(v, o) || p.numbersKept) {
+			if theirs, ok := o.isn(); ok && theirs != isn && (comparableTS(v, o) || p.numbersKept) {
 				continue // another connection of the same source: its SYN carries another timestamp value
 			}
 		}

@@ -168,9 +168,10 @@ func (d *onDemand) judge(i int, r *Request, space *viewSpace) {
 
 func (d *onDemand) judgeAt(at seat, r *Request, space *viewSpace) {
 	a := d.of[at.of]
-	a.judge(r, a.made(space, &a.chains[at.chain]), at.chain, space)
+	v := a.view(space, int(at.chain))
+	a.judge(r, v, at.chain, space)
 	if a.paired != nil {
-		a.paired(r, int(at.chain), space)
+		a.paired(r, v, int(at.chain), space)
 	}
 }
 

@@ -104,9 +104,7 @@ func Run(inputs []Input, facts *cluster.Facts, opt Options) (*Result, error) {
 	}
 	for _, a := range slices.Concat(near, far) {
 		if opt.OnDemand {
-			a.keepViews(false)
 			a.judgeAll()
-			a.keepViews(a.paired != nil)
 		}
 		a.pairAll()
 	}
@@ -127,7 +125,6 @@ func (res *Result) finish(sides [2][]*analysis) {
 				res.Requests = append(res.Requests, a.requests...)
 			}
 			a.requests = nil
-			a.keepViews(false)
 		}
 	}
 	sortRequests(res.Requests)

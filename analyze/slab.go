@@ -122,8 +122,7 @@ type keeping struct {
 	reasons arena[Reason]
 	unknown arena[Unknown]
 	also    arena[passage]
-	sides   arena[legState] // of kept views
-	flows   arena[ref]
+	words   arena[string]
 
 	// Room for what is being made.
 	word    []byte
@@ -152,8 +151,7 @@ func (k *keeping) reuse() {
 	k.reasons.reuse()
 	k.unknown.reuse()
 	k.also.reuse()
-	k.sides.reuse()
-	k.flows.reuse()
+	k.words.reuse()
 }
 
 // arena gives out small pieces of large ones, which are the larger the more are asked for.
@@ -190,6 +188,12 @@ func keepOne[T any](room *arena[T], record *T) *T {
 	out := &room.take(1)[0]
 	*out = *record
 	return out
+}
+
+// basis keeps the words of evidence.
+func (k *keeping) basis(e evidence) []string {
+	var room [8]string
+	return keep(&k.words, e.words(room[:0]))
 }
 
 // end keeps an endpoint.

@@ -154,7 +154,7 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 	how, basis := "same tuple", BasisTranslation
 	if joins := a.t.joined(c); len(joins) > 0 {
 		how = joinWords(joins[0])
-		if slices.Equal(joins[0].Basis, []string{basisTracked}) {
+		if slices.Equal(joins[0].Basis, agreeTracked.words(nil)) {
 			basis = BasisConntrack
 		}
 	}
@@ -542,9 +542,9 @@ func (a *analysis) leftUnjoined(r *Request, l *legState) bool {
 	if len(list) > many {
 		return true
 	}
-	return slices.ContainsFunc(list, func(e *legState) bool {
-		for _, d := range []*dirState{&e.client, &e.server} {
-			if d.packets > 0 && d.last >= l.client.first && d.first <= l.client.last+passedOn {
+	return slices.ContainsFunc(list, func(e legTimes) bool {
+		for _, d := range e {
+			if d.any && d.last >= l.client.first && d.first <= l.client.last+passedOn {
 				return true
 			}
 		}
@@ -552,22 +552,32 @@ func (a *analysis) leftUnjoined(r *Request, l *legState) bool {
 	})
 }
 
+// legTimes is when client and server sent at a leg.
+type legTimes [2]struct {
+	first, last int64
+	any         bool
+}
+
 // gatherUnjoined finds what left and is joined with no Pod's request, by where it goes.
 func (a *analysis) gatherUnjoined() {
-	a.unjoined = make(map[unjoinedKey][]*legState)
+	a.unjoined = make(map[unjoinedKey][]legTimes)
 	for _, v := range a.eachView {
 		e, sent, to := v.egress, (*dirState)(nil), v.leaving().Dst
 		switch {
 		case e != nil && v.pod == nil:
-			sent = &e.client
+			sent = e.client
 		case e == nil && v.pod != nil && v.pod.client.packets == 0: // which end is the client was guessed, and may be wrong
-			e, sent, to = v.pod, &v.pod.server, v.leaving().Src
+			e, sent, to = v.pod, v.pod.server, v.leaving().Src
 		default:
 			continue
 		}
 		if sent.packets > 0 && !(sent.flags&knowTTL != 0 && ownTTL(sent.ttl)) {
 			k := unjoinedKey{v.leaving().Proto, to}
-			a.unjoined[k] = append(a.unjoined[k], e)
+			times := legTimes{}
+			for i, d := range [2]*dirState{e.client, e.server} {
+				times[i].first, times[i].last, times[i].any = d.first, d.last, d.packets > 0
+			}
+			a.unjoined[k] = append(a.unjoined[k], times)
 		}
 	}
 }
@@ -575,8 +585,8 @@ func (a *analysis) gatherUnjoined() {
 // opaqueNear tells whether something opaque left shortly after one of the leg's requests.
 func (a *analysis) opaqueNear(l *legState) bool {
 	cited := uint64(0)
-	for i := range l.events {
-		switch e := &l.events[i]; e.kind {
+	for _, e := range l.events() {
+		switch e.kind {
 		case evSYN, evSYNAgain, evInit, evRequest:
 			cited++
 			if a.t.cover.opaqueBetween(e.time, e.time) {

@@ -301,7 +301,7 @@ func (a *analysis) stopFar(r *Request, v *view, o outcomeAt) {
 		if len(a.sum.Interfaces) == 1 {
 			m.iface = 0
 		}
-		g := a.runsOut(&o.leg.client)
+		g := a.runsOut(o.leg.client)
 		if g == covered {
 			g = a.absent(&m)
 		}

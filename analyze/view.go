@@ -9,19 +9,20 @@ import (
 	"github.com/srcproof/srcproof/capture/wire"
 )
 
-// legState is what one leg of a request shows, with the flows of the leg put together: client and server are the two
-// directions, events both of them in order of time.
+// legState is what one leg of a request shows, with the flows of the leg put together.
 type legState struct {
-	kind           LegKind
-	flows          []ref
-	client, server dirState  // merged: flags, counts, sequence marks
-	again          [2]uint32 // segments with data that client and server sent again
-	events         []event   // from: 0 is the client, 1 the server
-	rejected       *icmpError
-	replyRejected  *icmpError
-	mtu            *icmpError
-	state          [2]zeekState
-	flipped        bool // the first packet is the server's
+	t                       *table
+	kind                    LegKind
+	flows                   []ref
+	clients                 []int     // per flow, which side is the client
+	client, server          *dirState // flags, counts, sequence marks: the flow's own, or those of several flows merged
+	merged                  [2]dirState
+	again                   [2]uint32 // segments with data that client and server sent again
+	rejected, replyRejected *icmpError
+	mtu                     *icmpError
+
+	told    []event // see events
+	hasTold bool
 }
 
 // view is one request as one capture saw it, before it is judged.
@@ -48,13 +49,22 @@ type viewSpace struct {
 	passed []Leg
 	points []Point
 	kept   keeping
+
+	other *viewSpace // see second
+}
+
+// second is room for another view beside this one.
+func (s *viewSpace) second() *viewSpace {
+	if s.other == nil {
+		s.other = new(viewSpace)
+	}
+	return s.other
 }
 
 // legFlows are the flows of a leg; clients has, per flow, which side is the client.
 type legFlows struct {
 	flows   []ref
 	clients []int
-	tell    []int
 }
 
 func (f *legFlows) add(r ref, client int) {
@@ -63,20 +73,25 @@ func (f *legFlows) add(r ref, client int) {
 
 // merge puts flows of one leg together.
 func (t *table) merge(kind LegKind, l *legState, of *legFlows) *legState {
-	flows, clients := of.flows, of.clients
-	if len(flows) == 0 {
+	if len(of.flows) == 0 {
 		return nil
 	}
-	*l = legState{kind: kind, flows: flows, events: l.events[:0]}
-	var primary int
-	for i, r := range flows {
-		f := t.flows.at(r)
-		c := clients[i]
-		mergeDir(&l.client, &f.dir[c])
-		mergeDir(&l.server, &f.dir[1-c])
-		pf := t.flows.at(flows[primary])
-		if f.dir[0].packets+f.dir[1].packets > pf.dir[0].packets+pf.dir[1].packets {
-			primary = i
+	l.t, l.kind, l.flows, l.clients = t, kind, of.flows, of.clients
+	l.again, l.rejected, l.replyRejected, l.mtu, l.hasTold = [2]uint32{}, nil, nil, nil, false
+	for side, d := range [2]**dirState{&l.client, &l.server} {
+		first := &t.flows.at(l.flows[0]).dir[l.clients[0]^side]
+		if *d = first; len(l.flows) == 1 && first.last >= 0 { // without times, a merged direction's last one is 0
+			continue
+		}
+		*d, l.merged[side] = &l.merged[side], dirState{}
+		for i, r := range l.flows {
+			mergeDir(*d, &t.flows.at(r).dir[l.clients[i]^side])
+		}
+	}
+	for i, r := range l.flows {
+		f, c := t.flows.at(r), l.clients[i]
+		if f.dir[0].odd|f.dir[1].odd == 0 {
+			continue
 		}
 		client, server := t.oddities(&f.dir[c]), t.oddities(&f.dir[1-c])
 		l.again[0], l.again[1] = max(l.again[0], client.dataAgain), max(l.again[1], server.dataAgain)
@@ -90,35 +105,56 @@ func (t *table) merge(kind LegKind, l *legState, of *legFlows) *legState {
 			l.mtu = &t.errs[e-1]
 		}
 	}
-	// One place tells the story if it saw both directions; else (asymmetric ways, one direction per VLAN) all places do.
-	p := t.flows.at(flows[primary])
-	tell := append(of.tell[:0], primary)
-	if p.dir[0].packets == 0 || p.dir[1].packets == 0 {
-		tell = tell[:0]
-		for i := range flows {
-			tell = append(tell, i)
+	return l
+}
+
+// primary is the flow that saw most. One place tells the story if it saw both directions; else (asymmetric ways, one direction per VLAN)
+// all places do.
+func (l *legState) primary() (at int, alone bool) {
+	packets := func(i int) uint64 {
+		f := l.t.flows.at(l.flows[i])
+		return f.dir[0].packets + f.dir[1].packets
+	}
+	for i := range l.flows {
+		if packets(i) > packets(at) {
+			at = i
 		}
 	}
-	for _, i := range tell {
-		f := t.flows.at(flows[i])
-		l.events = t.eventsOf(f, clients[i], l.events)
+	f := l.t.flows.at(l.flows[at])
+	return at, len(l.flows) == 1 || f.dir[0].packets > 0 && f.dir[1].packets > 0
+}
+
+// events are those of both directions in order of time; from: 0 is the client, 1 the server. Most who look at a leg do not ask for them.
+func (l *legState) events() []event {
+	if l.hasTold {
+		return l.told
 	}
-	of.tell = tell
-	l.flipped = len(l.events) > 0 && l.events[0].from == 1
-	if len(tell) == 1 {
-		c := clients[primary]
-		l.state = [2]zeekState{p.states[c], p.states[1-c]}
-		return l
+	l.told, l.hasTold = l.told[:0], true
+	at, alone := l.primary()
+	if alone {
+		l.told = l.t.eventsOf(l.t.flows.at(l.flows[at]), l.clients[at], l.told)
+		return l.told
 	}
-	slices.SortStableFunc(l.events, func(a, b event) int { return cmp.Compare(a.time, b.time) })
-	var again flow // the states of both ends, replayed from the events
-	for _, e := range l.events {
+	for i, r := range l.flows {
+		l.told = l.t.eventsOf(l.t.flows.at(r), l.clients[i], l.told)
+	}
+	slices.SortStableFunc(l.told, func(a, b event) int { return cmp.Compare(a.time, b.time) })
+	return l.told
+}
+
+// states are those of client and server.
+func (l *legState) states() [2]zeekState {
+	if at, alone := l.primary(); alone {
+		f, c := l.t.flows.at(l.flows[at]), l.clients[at]
+		return [2]zeekState{f.states[c], f.states[1-c]}
+	}
+	var again flow // replayed from the events
+	for _, e := range l.events() {
 		if fl := e.kind.flags(); fl != 0 {
 			again.zeek(int(e.from), fl)
 		}
 	}
-	l.state = again.states
-	return l
+	return again.states
 }
 
 // flags returns the TCP flags that an event stands for, 0 if none.
@@ -182,11 +218,12 @@ func mergeDir(to, d *dirState) {
 // history appends Zeek's history: upper case for the client, lower case for the server, each kind once, repeated ones on a
 // logarithmic scale; ^ says that the first packet is the server's (Zeek's conn.log documentation).
 func (l *legState) history(b []byte) []byte {
-	if l.flipped {
+	events := l.events()
+	if len(events) > 0 && events[0].from == 1 {
 		b = append(b, '^')
 	}
-	for i := range l.events {
-		e := &l.events[i]
+	for i := range events {
+		e := &events[i]
 		if e.letter == 0 {
 			continue
 		}
@@ -340,6 +377,14 @@ func (t *table) first(c *conversation) *flow { return t.flows.at(t.of(c)[0]) }
 
 func (t *table) clientOf(c *conversation) wire.Addr { return t.first(c).key.end[c.client] }
 
+// clientOf is the client's address of a chain.
+func (a *analysis) clientOf(chain int) wire.Addr { return a.t.clientOf(&a.t.in(&a.chains[chain])[0]) }
+
+// proto is the protocol of a chain.
+func (a *analysis) proto(chain int) wire.Proto {
+	return a.t.first(&a.t.in(&a.chains[chain])[0]).key.proto
+}
+
 // newView sorts a chain's flows into legs. The view is valid until the space is used again.
 func newView(t *table, c *chain, space *viewSpace) *view {
 	v := &space.view
@@ -440,17 +485,4 @@ func (v *view) arrange() {
 			v.count++
 		}
 	}
-}
-
-// cloneTo makes out a view with room of its own, without the events: those of kept views are seldom asked for, see whole.
-func (v *view) cloneTo(out *view, kept *keeping) {
-	*out = *v
-	for _, l := range [...]**legState{&out.pod, &out.egress, &out.plain} {
-		if *l != nil {
-			own := keepOne(&kept.sides, *l)
-			own.flows, own.events = keep(&kept.flows, own.flows), nil
-			*l = own
-		}
-	}
-	out.arrange()
 }

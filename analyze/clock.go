@@ -66,38 +66,19 @@ func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
 				of[from/pieceSize] = slices.Clone(mine.out)
 			}
 		})
-		for _, s := range of {
-			if len(samples) < 1<<20 {
-				samples = append(samples, s...)
+		n := 0
+		for i, s := range of {
+			if n += len(s); n >= maxSamples {
+				of = of[:i+1]
+				break
 			}
 		}
+		samples = slices.Concat(of...)
 		if len(samples) > 0 {
 			break
 		}
 	}
-	slices.SortFunc(samples, func(a, b sample) int {
-		return cmp.Or(cmp.Compare(a.near, b.near), cmp.Compare(a.diff, b.diff))
-	})
-	// Bounds may cross by what two clocks of one host differ: captures stamp a packet at different places in the kernel.
-	const tolerance = 50_000
-	for _, s := range samples {
-		if len(p.clock.stretches) == 0 {
-			p.clock.stretches = append(p.clock.stretches, stretch{from: s.near})
-		}
-		c := &p.clock.stretches[len(p.clock.stretches)-1]
-		crosses := s.fromServer && c.hasUp && s.diff > c.upper+tolerance || !s.fromServer && c.hasLow && s.diff < c.lower-tolerance
-		if crosses && len(p.clock.stretches) < maxStretches {
-			p.clock.stretches = append(p.clock.stretches, stretch{from: s.near})
-			c = &p.clock.stretches[len(p.clock.stretches)-1]
-		}
-		c.pairs++
-		switch {
-		case s.fromServer && (!c.hasLow || s.diff > c.lower):
-			c.lower, c.hasLow = s.diff, true
-		case !s.fromServer && (!c.hasUp || s.diff < c.upper):
-			c.upper, c.hasUp = s.diff, true
-		}
-	}
+	p.clock.stretches = stretchesOf(samples)
 	if len(samples) == 0 && opt.HasFarOffset {
 		p.clock.stated = true
 		p.clock.stretches = []stretch{{
@@ -106,7 +87,60 @@ func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
 	}
 }
 
+// stretchesOf are the bounds that samples show, which it puts in order of time where they have to be.
+func stretchesOf(samples []sample) (out []stretch) {
+	if len(samples) == 0 {
+		return nil
+	}
+	// Where no bound crosses another, the order does not matter.
+	if all := boundsOf(samples); !all.hasLow || !all.hasUp || all.lower <= all.upper+tolerance {
+		return []stretch{all}
+	}
+	slices.SortFunc(samples, func(a, b sample) int {
+		return cmp.Or(cmp.Compare(a.near, b.near), cmp.Compare(a.diff, b.diff))
+	})
+	for _, s := range samples {
+		if len(out) == 0 || len(out) < maxStretches && out[len(out)-1].crossedBy(s) {
+			out = append(out, stretch{from: s.near})
+		}
+		out[len(out)-1].add(s)
+	}
+	return out
+}
+
+// boundsOf are the bounds of all samples as if no clock moved.
+func boundsOf(samples []sample) stretch {
+	out := stretch{from: samples[0].near}
+	for _, s := range samples {
+		out.from = min(out.from, s.near)
+		out.add(s)
+	}
+	return out
+}
+
+// tolerance is by how much bounds may cross, in nanoseconds: what two clocks of one host differ, for captures stamp a packet at different
+// places in the kernel.
+const tolerance = 50_000
+
+// crossedBy tells whether a sample contradicts the bounds.
+func (c *stretch) crossedBy(s sample) bool {
+	return s.fromServer && c.hasUp && s.diff > c.upper+tolerance || !s.fromServer && c.hasLow && s.diff < c.lower-tolerance
+}
+
+func (c *stretch) add(s sample) {
+	c.pairs++
+	switch {
+	case s.fromServer && (!c.hasLow || s.diff > c.lower):
+		c.lower, c.hasLow = s.diff, true
+	case !s.fromServer && (!c.hasUp || s.diff < c.upper):
+		c.upper, c.hasUp = s.diff, true
+	}
+}
+
 const maxStretches = 1000
+
+// maxSamples is about how many packets a clock is made of at most.
+const maxSamples = 1 << 20
 
 // at returns the bounds of far minus near at a near time; known is false where one bound is missing.
 func (c *clock) at(near int64) (lower, upper int64, known bool) {

@@ -156,7 +156,7 @@ type claim struct {
 
 // claims finds the partners of the near requests that have none yet in this far capture.
 func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pairing, j int, counts map[payloadKey]int32, contested map[[2]int]bool, fits func(p *pairing, v, far *view, m *partner) bool) []claim {
-	var out []claim
+	of := make([][]claim, len(near))
 	for i, n := range near {
 		p := all[i][j]
 		found := make([][]claim, (len(n.chains)+pieceSize-1)/pieceSize)
@@ -178,17 +178,17 @@ func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pa
 				found[from/pieceSize] = slices.Clone(mine)
 			}
 		})
-		for _, of := range found {
-			for _, c := range of {
-				if c.fitting == 1 {
-					out = append(out, c)
-				} else {
-					contested[[2]int{i, int(c.request)}] = true
-				}
+		of[i] = slices.DeleteFunc(slices.Concat(found...), func(c claim) bool {
+			if c.fitting > 1 {
+				contested[[2]int{i, int(c.request)}] = true
 			}
-		}
+			return c.fitting > 1
+		})
 	}
-	return out
+	if len(of) == 1 {
+		return of[0]
+	}
+	return slices.Concat(of...)
 }
 
 // settle joins what the claims of one kind agree on. A far chain belongs to one near request: what two claim with equal
@@ -553,6 +553,7 @@ func newFarIndex(a *analysis, text, known, under bool) *farIndex {
 		}
 	})
 	var space viewSpace
+	ix.tcp = make(openings, 0, len(isns))
 	for i, isn := range isns {
 		proto := a.proto(i)
 		switch {

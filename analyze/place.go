@@ -285,9 +285,12 @@ func (a *analysis) missingVLAN(v *view) (seen, missing uint32) {
 
 func (a *analysis) gatherVLANPairs() {
 	a.vlanPairs = make(map[uint32]uint32)
-	for _, o := range a.eachView {
-		vlans := o.vlans()
-		if len(vlans) == 2 {
+	var space viewSpace
+	for i := range a.chains {
+		if convs := a.t.in(&a.chains[i]); len(convs) == 1 && len(a.t.of(&convs[0])) == 1 {
+			continue // one flow has one VLAN
+		}
+		if vlans := a.view(&space, i).vlans(); len(vlans) == 2 {
 			a.vlanPairs[vlans[0]] = vlans[1]
 			a.vlanPairs[vlans[1]] = vlans[0]
 		}
@@ -483,9 +486,15 @@ func covers(l *legState, from, to int64) bool {
 	return l.client.first >= from && l.client.first <= to
 }
 
-func (a *analysis) gatherByServer() {
+// gatherByServer finds the chains that nothing was joined with by where they go.
+func (a *analysis) gatherByServer(claimed []bool) {
 	a.byServer = make(map[serverKey][]arrival)
-	for c, o := range a.eachView {
+	var space viewSpace
+	for c := range a.chains {
+		if claimed[c] {
+			continue
+		}
+		o := a.view(&space, c)
 		k, y := serverOf(o.leaving()), o.exit()
 		at := arrival{chain: c, first: y.client.first, last: y.client.last}
 		if y.client.packets == 0 { // answers alone: the request they answer was here
@@ -502,7 +511,7 @@ func (a *analysis) gatherByServer() {
 // lookalike finds a far chain towards the same server, at the same time, that nothing was joined with.
 func (a *analysis) lookalike(v *view, other *viewSpace, p *pairing, claimed []bool, lower, upper int64, answered bool) gap {
 	f := p.far
-	f.byServerOnce.Do(f.gatherByServer)
+	f.byServerOnce.Do(func() { f.gatherByServer(claimed) })
 	t := v.leaving()
 	l := v.exit()
 	const slack = 1_000_000_000
@@ -515,7 +524,7 @@ func (a *analysis) lookalike(v *view, other *viewSpace, p *pairing, claimed []bo
 			break
 		}
 		c := at.chain
-		if claimed[c] || at.last < from {
+		if at.last < from {
 			continue
 		}
 		if checked++; checked > 1024 {

@@ -121,76 +121,106 @@ type common struct {
 
 // commons works out what all packets have in common.
 func (t *table) commons(facts *cluster.Facts) common {
-	c := common{iface: -1}
-	var ranges []netip.Prefix
-	ranges = append(ranges, facts.PodPrefixes()...)
-	ranges = append(ranges, facts.NodePrefixes()...)
-	ranges = append(ranges, facts.ServicePrefixes()...)
-	take := func(src, dst wire.Addr, sport, dport int, proto wire.Proto) {
-		fam := 6
-		if src.Is4() {
-			fam = 4
-		}
-		if !c.any {
-			c.any = true
-			c.addrs = []wire.Addr{src, dst}
-			c.from, c.to = []wire.Addr{src}, []wire.Addr{dst}
-			c.ports = []int{sport, dport}
-			c.proto, c.oneProt, c.family = proto, true, fam
-			for _, r := range ranges {
-				if r.Contains(src.Netip()) || r.Contains(dst.Netip()) {
-					c.ranges = append(c.ranges, r)
-				}
-			}
-			return
-		}
-		c.addrs = slices.DeleteFunc(c.addrs, func(a wire.Addr) bool { return a != src && a != dst })
-		c.from = slices.DeleteFunc(c.from, func(a wire.Addr) bool { return a != src })
-		c.to = slices.DeleteFunc(c.to, func(a wire.Addr) bool { return a != dst })
-		c.ports = slices.DeleteFunc(c.ports, func(p int) bool { return p != sport && p != dport })
-		c.oneProt = c.oneProt && c.proto == proto
-		if c.family != fam {
-			c.family = 0
-		}
-		if len(c.ranges) > 0 {
-			s, d := src.Netip(), dst.Netip()
-			c.ranges = slices.DeleteFunc(c.ranges, func(r netip.Prefix) bool { return !r.Contains(s) && !r.Contains(d) })
-		}
-	}
-	firstTap := true
-	for i := 1; i < t.flows.size(); i++ {
-		f := t.flows.at(ref(i))
+	ranges := slices.Concat(facts.PodPrefixes(), facts.NodePrefixes(), facts.ServicePrefixes())
+	out := common{iface: -1}
+	for _, c := range partsOf(t.flows.size()-1, func() *common { return &common{iface: -1} }, func(c *common, i int) {
+		f := t.flows.at(ref(i + 1))
 		for n := f.taps; n != 0; n = t.taps.at(n).next {
-			tp := t.taps.at(n)
 			for s := range 2 {
-				if tp.packets[s] == 0 {
-					continue
+				if tp := t.taps.at(n); tp.packets[s] > 0 {
+					c.take(f, tp, s, ranges)
 				}
-				sport, dport := -1, -1
-				if f.key.proto.HasPorts() {
-					sport, dport = int(f.key.port[s]), int(f.key.port[1-s])
-				}
-				take(f.key.end[s], f.key.end[1-s], sport, dport, f.key.proto)
-				if firstTap {
-					c.iface, c.dir, c.oneDir, firstTap = int(tp.iface), tp.seen[s], true, false
-					continue
-				}
-				if c.iface != int(tp.iface) {
-					c.iface = -1
-				}
-				c.oneDir = c.oneDir && c.dir == tp.seen[s]
 			}
 		}
+	}) {
+		out.and(c)
 	}
 	for _, e := range t.cover.errorEnds {
 		proto := wire.ProtoICMP
 		if !e[0].Is4() {
 			proto = wire.ProtoICMP6
 		}
-		take(e[0], e[1], -1, -1, proto)
+		quote := common{iface: out.iface, dir: out.dir, oneDir: out.oneDir} // at which interface is not told of it
+		quote.begin(e[0], e[1], -1, -1, proto, ranges)
+		out.and(&quote)
 	}
-	c.ports = slices.DeleteFunc(c.ports, func(p int) bool { return p < 0 })
-	return c
+	out.ports = slices.DeleteFunc(out.ports, func(p int) bool { return p < 0 })
+	return out
+}
+
+// begin is what one packet has in common with itself.
+func (c *common) begin(src, dst wire.Addr, sport, dport int, proto wire.Proto, ranges []netip.Prefix) {
+	c.any = true
+	c.addrs, c.from, c.to = []wire.Addr{src, dst}, []wire.Addr{src}, []wire.Addr{dst}
+	c.ports = []int{sport, dport}
+	c.proto, c.oneProt, c.family = proto, true, familyOf(src)
+	for _, r := range ranges {
+		if r.Contains(src.Netip()) || r.Contains(dst.Netip()) {
+			c.ranges = append(c.ranges, r)
+		}
+	}
+}
+
+func familyOf(a wire.Addr) int {
+	if a.Is4() {
+		return 4
+	}
+	return 6
+}
+
+// take has one side's packets of a flow at a tap in it, too.
+func (c *common) take(f *flow, tp *tap, side int, ranges []netip.Prefix) {
+	src, dst, sport, dport := &f.key.end[side], &f.key.end[1-side], -1, -1
+	if f.key.proto.HasPorts() {
+		sport, dport = int(f.key.port[side]), int(f.key.port[1-side])
+	}
+	if !c.any {
+		c.begin(*src, *dst, sport, dport, f.key.proto, ranges)
+		c.iface, c.dir, c.oneDir = int(tp.iface), tp.seen[side], true
+		return
+	}
+	c.addrs = slices.DeleteFunc(c.addrs, func(a wire.Addr) bool { return a != *src && a != *dst })
+	c.from = slices.DeleteFunc(c.from, func(a wire.Addr) bool { return a != *src })
+	c.to = slices.DeleteFunc(c.to, func(a wire.Addr) bool { return a != *dst })
+	c.ports = slices.DeleteFunc(c.ports, func(p int) bool { return p != sport && p != dport })
+	c.oneProt = c.oneProt && c.proto == f.key.proto
+	if c.family != 0 && c.family != familyOf(*src) {
+		c.family = 0
+	}
+	if len(c.ranges) > 0 {
+		s, d := src.Netip(), dst.Netip()
+		c.ranges = slices.DeleteFunc(c.ranges, func(r netip.Prefix) bool { return !r.Contains(s) && !r.Contains(d) })
+	}
+	if c.iface != int(tp.iface) {
+		c.iface = -1
+	}
+	c.oneDir = c.oneDir && c.dir == tp.seen[side]
+}
+
+// and leaves of what some packets have in common what others have, too.
+func (c *common) and(o *common) {
+	switch {
+	case !o.any:
+		return
+	case !c.any:
+		*c = *o
+		return
+	}
+	c.addrs, c.from, c.to = both(c.addrs, o.addrs), both(c.from, o.from), both(c.to, o.to)
+	c.ports, c.ranges = both(c.ports, o.ports), both(c.ranges, o.ranges)
+	c.oneProt = c.oneProt && o.oneProt && c.proto == o.proto
+	if c.family != o.family {
+		c.family = 0
+	}
+	if c.iface != o.iface {
+		c.iface = -1
+	}
+	c.oneDir = c.oneDir && o.oneDir && c.dir == o.dir
+}
+
+// both leaves of a list what is in another one, too.
+func both[T comparable](list, other []T) []T {
+	return slices.DeleteFunc(list, func(v T) bool { return !slices.Contains(other, v) })
 }
 
 // keeps tells whether the missing packet would have all that the file's packets have in common.
@@ -255,21 +285,27 @@ func (a *analysis) occurrences() map[wire.Addr]seenAs {
 }
 
 func (a *analysis) gatherOccurrences() {
-	a.occurs = make(map[wire.Addr]seenAs)
-	for i := 1; i < a.t.flows.size(); i++ {
-		f := a.t.flows.at(ref(i))
+	parts := partsOf(a.t.flows.size()-1, func() map[wire.Addr]seenAs { return make(map[wire.Addr]seenAs) }, func(occurs map[wire.Addr]seenAs, i int) {
+		f := a.t.flows.at(ref(i + 1))
 		for s := range 2 {
 			if f.dir[s].packets == 0 {
 				continue
 			}
-			a.occurs[f.key.end[s]] |= asSource
-			a.occurs[f.key.end[1-s]] |= asDestination
+			as := asSource
 			for n := f.taps; n != 0; n = a.t.taps.at(n).next {
 				tp := a.t.taps.at(n)
 				if tp.seen[s] == wire.DirOut && int(tp.iface) < len(a.host.ifaces) && !a.host.ifaces[tp.iface].podSide {
-					a.occurs[f.key.end[s]] |= leavingNode
+					as |= leavingNode
 				}
 			}
+			occurs[f.key.end[s]] |= as
+			occurs[f.key.end[1-s]] |= asDestination
+		}
+	})
+	a.occurs = make(map[wire.Addr]seenAs)
+	for _, part := range parts {
+		for addr, as := range part {
+			a.occurs[addr] |= as
 		}
 	}
 }

@@ -278,7 +278,6 @@ func (t *table) conversations() {
 			t.grouping.flows = append(t.grouping.flows, flows...)
 		}
 		t.convs = append(t.convs, c)
-		t.orient(&t.convs[len(t.convs)-1])
 	}
 	for alike := range t.byEnds {
 		if len(alike) == 1 {
@@ -306,6 +305,7 @@ func (t *table) conversations() {
 			add(flows)
 		}
 	}
+	inPieces(len(t.convs), func(i int) { t.orient(&t.convs[i]) })
 }
 
 // byEnds gives the flows that are judged, those of one tuple together, in the order in which the first of each began: what lies side by
@@ -550,10 +550,18 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		prot wire.Proto
 	}
 	var openings []opening
-	met := newMeeting(len(convs))
-	for i := range convs {
+	const unknown = 1 << 32
+	isns := make([]uint64, len(convs))
+	inPieces(len(convs), func(i int) {
+		isns[i] = unknown
 		if isn, ok := t.isnOf(&convs[i]); ok {
-			met.note(isn)
+			isns[i] = uint64(isn)
+		}
+	})
+	met := newMeeting(len(convs))
+	for _, isn := range isns {
+		if isn != unknown {
+			met.note(uint32(isn))
 		}
 	}
 	type packetKey struct {
@@ -566,16 +574,16 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 		echo   uint16
 	}
 	byPacket := make(map[packetKey][]int32)
-	for i := range convs {
+	for i, isn := range isns {
 		c := &convs[i]
-		f0 := t.first(c)
 		// Only a conversation that does not pass the host under one tuple can have a partner; with no direction recorded, any.
-		if isn, known := t.isnOf(c); known {
-			if met.may(isn) {
-				openings = append(openings, opening{isn, int32(i), f0.key.proto})
+		if isn != unknown {
+			if met.may(uint32(isn)) {
+				openings = append(openings, opening{uint32(isn), int32(i), t.first(c).key.proto})
 			}
 			continue
 		}
+		f0 := t.first(c)
 		if f0.key.proto == wire.ProtoTCP || f0.key.proto == wire.ProtoUDP || f0.key.proto == wire.ProtoSCTP || f0.key.query != 0 {
 			var mine []packetKey
 			for _, r := range t.of(c) {

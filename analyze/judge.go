@@ -89,25 +89,22 @@ func newAnalysis(t *table, sum *summary, captures []CaptureInfo, numbers []int, 
 		captures[n].OneWay = len(a.common.from) == 1
 		captures[n].OnlySYN = t.tcpBare == 0 && t.synAcks == 0
 	}
-	var lock sync.Mutex
-	inPiecesBy(len(a.chains), func() func(from, to int) {
-		var space viewSpace
-		return func(from, to int) {
-			longest, transmitted := int64(0), uint64(0)
-			for i := from; i < to; i++ {
-				v := a.made(&space, &a.chains[i])
-				for _, l := range v.legs() {
-					longest = max(longest, l.handshake())
-				}
-				sent, replies := v.counted()
-				transmitted += sent + replies
-			}
-			lock.Lock()
-			a.longestHandshake = max(a.longestHandshake, longest)
-			a.info.Transmitted += transmitted
-			lock.Unlock()
+	type part struct {
+		space       viewSpace
+		longest     int64 // handshake
+		transmitted uint64
+	}
+	for _, p := range partsOf(len(a.chains), func() *part { return new(part) }, func(p *part, i int) {
+		v := a.view(&p.space, i)
+		for _, l := range v.legs() {
+			p.longest = max(p.longest, l.handshake())
 		}
-	})
+		sent, replies := v.counted()
+		p.transmitted += sent + replies
+	}) {
+		a.longestHandshake = max(a.longestHandshake, p.longest)
+		a.info.Transmitted += p.transmitted
+	}
 	return a
 }
 

@@ -241,6 +241,37 @@ func inPiecesBy(n int, begin func() func(from, to int)) {
 	others.Wait()
 }
 
+// partsOf looks at each number below n, on all processors. Each has a part of its own to put what it sees in, from begin; they come in the
+// order of the least number that each looked at.
+func partsOf[P any](n int, begin func() P, look func(part P, i int)) []P {
+	type part struct {
+		of    P
+		first int
+	}
+	var lock sync.Mutex
+	var parts []part
+	inPiecesBy(n, func() func(from, to int) {
+		mine, at := begin(), -1
+		return func(from, to int) {
+			if at < 0 {
+				lock.Lock()
+				at = len(parts)
+				parts = append(parts, part{mine, from})
+				lock.Unlock()
+			}
+			for i := from; i < to; i++ {
+				look(mine, i)
+			}
+		}
+	})
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.first, b.first) })
+	out := make([]P, len(parts))
+	for i := range parts {
+		out[i] = parts[i].of
+	}
+	return out
+}
+
 // carriers sums up the outer flows of tunnels, per pair of hosts.
 func carriers(t *table, capture int) []CarrierCount {
 	type pair struct {

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -309,52 +310,67 @@ func learn(t *table, chains []chain, facts *cluster.Facts, sum *wire.Summary, si
 			}
 		}
 	}
-	for i := 1; i < t.flows.size(); i++ {
-		f := t.flows.at(ref(i))
-		for side := range 2 {
-			d := &f.dir[side]
-			if f.key.place < placeInterface || d.packets == 0 || d.mac == 0 {
-				continue
-			}
-			// The first router behind a Pod, and the sender of what a node address begins, are the node.
-			r := facts.Role(f.key.end[side])
-			node := r.Kind == cluster.RoleNode && r.Exact
-			o := &f.dir[1-side]
-			answeredFromAway := o.packets > 0 && o.flags&knowTTL != 0 && !ownTTL(o.ttl)
-			if node && (ownTTL(d.ttl) || answeredFromAway) || forwardedTTL(d.ttl) && h.isPod(f.key.end[side], facts) {
-				h.macs[d.mac] = true
-			}
-		}
-		for n := f.taps; n != 0; n = t.taps.at(n).next {
-			tp := t.taps.at(n)
-			if int(tp.iface) >= len(h.ifaces) {
-				continue
-			}
-			s := &h.ifaces[tp.iface]
-			for side := range 2 {
-				switch tp.seen[side] {
-				case wire.DirIn:
-					s.in = true
-					if tp.depth == 0 && ownTTL(tp.ttl[side]) && !s.podSide && h.isPod(f.key.end[side], facts) {
-						s.podSide, s.podFact = true, "packets of a Pod come in here with the TTL they were sent with"
-					}
-				case wire.DirOut:
-					s.out = true
-					addr := f.key.end[side]
-					made := tp.depth == 0 && ownTTL(tp.ttl[side]) && addr.IsValid()
-					if made {
-						h.own[addr] = true
-					}
-					other := f.key.end[1-side]
-					if (made && facts.Role(addr).Kind == cluster.RoleNode || h.translatedTo[addr]) && !h.isPod(other, facts) && !other.IsMulticast() {
-						s.uplink = true
-					}
-				case wire.DirUnknown:
-				}
+	part := func() *hostFacts {
+		return &hostFacts{ifaces: slices.Clone(h.ifaces), own: make(map[wire.Addr]bool), translatedTo: h.translatedTo, pods: h.pods, macs: make(map[uint16]bool)}
+	}
+	for _, p := range partsOf(t.flows.size()-1, part, func(p *hostFacts, i int) { p.look(t, t.flows.at(ref(i+1)), facts) }) {
+		maps.Copy(h.own, p.own)
+		maps.Copy(h.macs, p.macs)
+		for i := range h.ifaces {
+			s, o := &h.ifaces[i], &p.ifaces[i]
+			s.in, s.out, s.uplink = s.in || o.in, s.out || o.out, s.uplink || o.uplink
+			if !s.podSide {
+				s.podSide, s.podFact = o.podSide, o.podFact
 			}
 		}
 	}
 	return h
+}
+
+// look learns from one flow; what all chains together tell is known.
+func (h *hostFacts) look(t *table, f *flow, facts *cluster.Facts) {
+	for side := range 2 {
+		d := &f.dir[side]
+		if f.key.place < placeInterface || d.packets == 0 || d.mac == 0 {
+			continue
+		}
+		// The first router behind a Pod, and the sender of what a node address begins, are the node.
+		r := facts.Role(f.key.end[side])
+		node := r.Kind == cluster.RoleNode && r.Exact
+		o := &f.dir[1-side]
+		answeredFromAway := o.packets > 0 && o.flags&knowTTL != 0 && !ownTTL(o.ttl)
+		if node && (ownTTL(d.ttl) || answeredFromAway) || forwardedTTL(d.ttl) && h.isPod(f.key.end[side], facts) {
+			h.macs[d.mac] = true
+		}
+	}
+	for n := f.taps; n != 0; n = t.taps.at(n).next {
+		tp := t.taps.at(n)
+		if int(tp.iface) >= len(h.ifaces) {
+			continue
+		}
+		s := &h.ifaces[tp.iface]
+		for side := range 2 {
+			switch tp.seen[side] {
+			case wire.DirIn:
+				s.in = true
+				if tp.depth == 0 && ownTTL(tp.ttl[side]) && !s.podSide && h.isPod(f.key.end[side], facts) {
+					s.podSide, s.podFact = true, "packets of a Pod come in here with the TTL they were sent with"
+				}
+			case wire.DirOut:
+				s.out = true
+				addr := f.key.end[side]
+				made := tp.depth == 0 && ownTTL(tp.ttl[side]) && addr.IsValid()
+				if made {
+					h.own[addr] = true
+				}
+				other := f.key.end[1-side]
+				if (made && facts.Role(addr).Kind == cluster.RoleNode || h.translatedTo[addr]) && !h.isPod(other, facts) && !other.IsMulticast() {
+					s.uplink = true
+				}
+			case wire.DirUnknown:
+			}
+		}
+	}
 }
 
 // podRangeKnown tells whether the facts hold a Pod range of the address family.

@@ -322,6 +322,9 @@ func (r *Request) unknown(field string, reason gap, text, settle string) {
 }
 
 func (r *Request) because(format string, args ...any) {
+	if r.kept != nil && r.kept.brief {
+		return
+	}
 	r.Reasons = append(r.Reasons, Reason(r.say(format, args...)))
 }
 
@@ -400,6 +403,7 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 	r.RequestsSent, r.RepliesSeen = v.counted()
 	proto := r.Tuple.Proto
 	switch {
+	case space.kept.brief:
 	case proto == wire.ProtoTCP:
 		states := l.states()
 		r.ConnState = connState(states[0], states[1], (l.client.flags|l.server.flags)&sawBytes != 0)
@@ -423,7 +427,9 @@ func (a *analysis) counts(r *Request, v *view, o outcomeAt, space *viewSpace) {
 	}
 	r.Completed = v.completed(o, a.info.Side == wire.SideFar)
 	if proto == wire.ProtoTCP || proto == wire.ProtoSCTP {
-		r.Handshake = l.handshake()
+		if !space.kept.brief {
+			r.Handshake = l.handshake()
+		}
 		if l.client.flags&knowISN != 0 {
 			r.Opening = uint64(l.client.isn) | 1<<32
 		}

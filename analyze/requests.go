@@ -190,6 +190,7 @@ func (res *Result) gather(of []*analysis, withIDs bool) {
 	seed := maphash.MakeSeed()
 	at := func(i int, room *Room) *Request {
 		room.space.kept.reuse()
+		room.space.kept.brief = true
 		d.judgeAt(d.seat(i), &room.r, &room.space)
 		return &room.r
 	}

@@ -237,7 +237,7 @@ func (v *view) stamps(flows []ref, icmp bool, out []stamped) []stamped {
 		switch fp.kind {
 		case printSYN, printSYNACK, printSegment:
 			s.digest, s.seq = fp.digest, fp.ts
-			if !fp.hasTS {
+			if !fp.hasTS() {
 				s.ipid = fp.ipid
 			}
 		case printDatagram:

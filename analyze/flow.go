@@ -234,11 +234,35 @@ type fingerprint struct {
 	ts     uint32 // TCP: timestamp value; others: sequence number or TSN
 	size   uint32
 	next   uint32
-	ipid   uint16
+	ipid   uint16 // 0 is not known, or says nothing
 	kind   printKind
-	hasTS  bool
-	hasID  bool
-	from   uint8
+	marks  printMarks
+}
+
+// printMarks tell of a fingerprint which side it is from and whether ts is known.
+type printMarks uint8
+
+const (
+	printSide1 printMarks = 1 << iota // from side 1 of the flow
+	printTS
+)
+
+// from is the side of the flow that sent the packet.
+func (fp *fingerprint) from() int { return int(fp.marks & printSide1) }
+
+// hasTS tells whether ts is known.
+func (fp *fingerprint) hasTS() bool { return fp.marks&printTS != 0 }
+
+// printOf begins the fingerprint of a packet, with what all have.
+func printOf(kind printKind, from int, p *wire.Packet) fingerprint {
+	fp := fingerprint{kind: kind, time: p.Time, marks: printMarks(from)}
+	if p.Has(wire.KnowIPID) {
+		fp.ipid = p.IPID
+	}
+	if (kind == printSYN || kind == printSYNACK || kind == printSegment) && p.Has(wire.KnowTS) {
+		fp.ts, fp.marks = p.TSVal, fp.marks|printTS
+	}
+	return fp
 }
 
 // printKind is what a fingerprint is of.

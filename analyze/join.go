@@ -596,9 +596,7 @@ func (t *table) edges(convs []conversation) (edges []edge, contradicted map[int3
 					if f0.key.proto == wire.ProtoTCP || f0.key.proto == wire.ProtoSCTP || f0.key.query != 0 {
 						k.seq = fp.ts
 					}
-					if fp.hasID {
-						k.ipid = fp.ipid
-					}
+					k.ipid = fp.ipid
 					if k.digest == 0 && k.ipid == 0 {
 						if tuple := f0.key.tuple(int(c.client)); !tuple.IsEcho() {
 							continue // nothing but a length

@@ -469,7 +469,7 @@ func (a *analysis) passage(v *view, c *chain, space *viewSpace) []Leg {
 		for i := range convs {
 			cs := int(convs[i].client)
 			leg := Leg{Kind: kind, Capture: a.number}
-			points := space.points[:0]
+			points, seen := space.points[:0], false
 			for _, x := range a.t.of(&convs[i]) {
 				if !slices.Contains(l.flows, x) {
 					continue
@@ -480,7 +480,8 @@ func (a *analysis) passage(v *view, c *chain, space *viewSpace) []Leg {
 				if leg.TTL == 0 && f.dir[cs].flags&knowTTL != 0 {
 					leg.TTL = f.dir[cs].ttl
 				}
-				for n := f.taps; n != 0; n = a.t.taps.at(n).next {
+				seen = seen || f.taps != 0
+				for n := f.taps; n != 0 && !space.kept.brief; n = a.t.taps.at(n).next {
 					tp := a.t.taps.at(n)
 					points = append(points, Point{
 						Iface: tp.iface, VLAN: f.key.vlan, Depth: tp.depth, RequestDir: tp.seen[cs], ReplyDir: tp.seen[1-cs],
@@ -488,7 +489,7 @@ func (a *analysis) passage(v *view, c *chain, space *viewSpace) []Leg {
 					})
 				}
 			}
-			if space.points = points; len(points) > 0 {
+			if space.points = points; seen {
 				leg.Points = keep(&space.kept.points, points)
 				legs = append(legs, leg)
 			}

@@ -131,19 +131,21 @@ func (p *pairing) takeIn(partners [][]partner, claimed []bool) {
 			}
 		}
 	}
-	var same, other atomic.Bool
+	var met [2]atomic.Bool // one arrived with another source, or with the same
 	p.near.eachAtOnce(len(partners), func(k int, space *viewSpace) {
 		for i := range partners[k] {
 			if m := &partners[k][i]; m.p == p {
+				at := &met[0]
 				if p.sourceKept(p.near.view(space, k), p.far.view(space.second(), int(m.chain))) {
-					same.Store(true)
-				} else {
-					other.Store(true)
+					at = &met[1]
+				}
+				if !at.Load() { // written by all, it would be waited for
+					at.Store(true)
 				}
 			}
 		}
 	})
-	p.sameSource, p.otherSource = same.Load(), other.Load()
+	p.otherSource, p.sameSource = met[0].Load(), met[1].Load()
 }
 
 // claim is a near request's claim on a far chain.
@@ -329,7 +331,7 @@ func (v *view) prints(flows []ref, visit func(fp *fingerprint, from int)) {
 		for n := f.prints.head; n != 0; n = v.t.prints.at(n).next {
 			fp := v.t.prints.at(n)
 			from := 1
-			if int(fp.from) == client {
+			if fp.from() == client {
 				from = 0
 			}
 			visit(fp, from)
@@ -409,7 +411,7 @@ func payloadKeys(fp *fingerprint, from int, proto wire.Proto, ends wire.Tuple, v
 		defer func() {
 			k.digest, k.cover, k.ends = 0, 0, ends
 			visit(k)
-			if fp.hasID && fp.ipid != 0 {
+			if fp.ipid != 0 {
 				if k.ends.Src = (wire.Addr{}); ends.IsEcho() {
 					k.ends.SrcPortOrEchoID, k.ends.DstPortOrEchoID = 0, 0
 				}
@@ -572,7 +574,7 @@ func newFarIndex(a *analysis, text, known, under bool) *farIndex {
 		v.prints(v.flows(), func(fp *fingerprint, from int) {
 			payloadKeys(fp, from, proto, v.endsIf(text), func(k payloadKey) {
 				ix.enter(k, n)
-				if fp.hasID && fp.ipid != 0 && !k.bare() {
+				if fp.ipid != 0 && !k.bare() {
 					k.ipid = fp.ipid
 					ix.enter(k, n)
 				}
@@ -718,7 +720,7 @@ func (s *search) find(v *view) (m partner, fitting int) {
 					return // the longest digest that both sides hold decides
 				}
 				matched = true
-				if len(list) > maxPartners && fp.hasID && fp.ipid != 0 && !k.bare() {
+				if len(list) > maxPartners && fp.ipid != 0 && !k.bare() {
 					withID := k
 					withID.ipid = fp.ipid
 					list = ix.byPayload[withID]
@@ -781,7 +783,7 @@ func (s *search) narrow(v *view, list openings) openings {
 		far := s.far(int32(c))
 		far.prints(far.t.of(&far.t.in(far.chain)[0]), func(fp *fingerprint, from int) {
 			for i := range want {
-				agree = agree || fp.kind == printSYN && from == 0 && fp.hasTS == want[i].hasTS && fp.ts == want[i].ts && fp.ipid == want[i].ipid
+				agree = agree || fp.kind == printSYN && from == 0 && fp.hasTS() == want[i].hasTS() && fp.ts == want[i].ts && fp.ipid == want[i].ipid
 			}
 		})
 		if agree {
@@ -812,12 +814,12 @@ func joinOpening(v, far *view, c int32) (partner, bool) {
 				if y.kind != kind || from != side {
 					return
 				}
-				if x.hasTS && y.hasTS {
+				if x.hasTS() && y.hasTS() {
 					comparable = true
 					ts = ts || x.ts == y.ts
 				}
-				if x.hasID && y.hasID && x.ipid != 0 && y.ipid != 0 {
-					id = id || x.ipid == y.ipid && (!x.hasTS || !y.hasTS || x.ts == y.ts)
+				if x.ipid != 0 && y.ipid != 0 {
+					id = id || x.ipid == y.ipid && (!x.hasTS() || !y.hasTS() || x.ts == y.ts)
 				}
 			})
 		})
@@ -895,7 +897,7 @@ func joinDatagram(v, far *view, c int32, k payloadKey, fp *fingerprint, unique b
 		if k.bare() && k.seq != y.ts && v.proto().IsICMP() {
 			return
 		}
-		if fp.hasID && y.hasID && fp.ipid != 0 && y.ipid != 0 {
+		if fp.ipid != 0 && y.ipid != 0 {
 			id = id || fp.ipid == y.ipid
 			contradicts = contradicts || fp.ipid != y.ipid
 		}
@@ -952,7 +954,7 @@ func rewriteKeys(v *view) []rewriteKey {
 		if fp.kind != printSYN || from != 0 {
 			return
 		}
-		if fp.hasTS {
+		if fp.hasTS() {
 			k = rewriteKey{tuple: wire.Tuple{Dst: t.Dst, DstPortOrEchoID: t.DstPortOrEchoID, Proto: t.Proto}, ts: fp.ts, hasTS: true}
 		}
 		if !slices.Contains(out, k) {

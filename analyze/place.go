@@ -599,11 +599,11 @@ func otherDatagrams(v, o *view) bool {
 func comparableTS(v, o *view) bool {
 	both, agree := false, false
 	v.prints(v.exit().flows, func(x *fingerprint, from int) {
-		if x.kind != printSYN || from != 0 || !x.hasTS {
+		if x.kind != printSYN || from != 0 || !x.hasTS() {
 			return
 		}
 		o.prints(o.exit().flows, func(y *fingerprint, from int) {
-			if y.kind == printSYN && from == 0 && y.hasTS {
+			if y.kind == printSYN && from == 0 && y.hasTS() {
 				both = true
 				agree = agree || x.ts == y.ts
 			}

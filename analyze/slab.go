@@ -124,7 +124,8 @@ type keeping struct {
 	also    arena[passage]
 	words   arena[string]
 
-	// brief: what only a reader asks for is not made: reasons, history, state, how long the handshake took. No verdict rests on it.
+	// brief: what only a reader asks for is not made: reasons, history, state, how long the handshake took, at which interfaces. No verdict
+	// and no finding rests on it.
 	brief bool
 
 	// Room for what is being made.

@@ -118,9 +118,9 @@ func (t *table) synchronise(f *flow, from int, p *wire.Packet) {
 	if p.Flags&wire.ACK != 0 {
 		kind, digest = printSYNACK, uint64(p.Seq)<<32|uint64(p.Ack)
 	}
-	t.keep(f, from, fingerprint{
-		time: p.Time, digest: digest, ts: p.TSVal, hasTS: p.Has(wire.KnowTS), ipid: p.IPID, hasID: p.Has(wire.KnowIPID), from: uint8(from), kind: kind,
-	})
+	fp := printOf(kind, from, p)
+	fp.digest = digest
+	t.keep(f, from, fp)
 	if p.Flags&wire.ACK != 0 {
 		if d.flags&sawSYNACK == 0 {
 			t.note(f, from, p, evSYNACK)
@@ -164,8 +164,9 @@ func (t *table) payload(f *flow, from int, p *wire.Packet, size uint32) {
 	if d.flags&sawData == 0 {
 		t.note(f, from, p, evData)
 		d.flags |= sawData
-		if p.Has(wire.KnowDigest16) && !t.alone {
-			fp := fingerprint{time: p.Time, short: p.Digest16, size: size, from: uint8(from), kind: printData}
+		if p.Has(wire.KnowDigest16) && !t.alone && (f.guessed || f.client == uint8(from)) { // what the client sends first is what a proxy repeats
+			fp := printOf(printData, from, p)
+			fp.short, fp.size = p.Digest16, size
 			if p.Has(wire.KnowDigest64) {
 				fp.mid = p.Digest64
 			}
@@ -346,15 +347,15 @@ func (t *table) datagram(f *flow, from int, p *wire.Packet) {
 
 // printTCP keeps the fingerprint of one of the first segments of a connection whose opening is not in the capture.
 func (t *table) printTCP(f *flow, from int, p *wire.Packet, size uint32) {
-	t.keep(f, from, fingerprint{
-		time: p.Time, digest: uint64(p.Seq)<<32 | uint64(p.Ack), size: size, ts: p.TSVal, hasTS: p.Has(wire.KnowTS),
-		ipid: p.IPID, hasID: p.Has(wire.KnowIPID), from: uint8(from), kind: printSegment,
-	})
+	fp := printOf(printSegment, from, p)
+	fp.digest, fp.size = uint64(p.Seq)<<32|uint64(p.Ack), size
+	t.keep(f, from, fp)
 }
 
 // print keeps the fingerprint of one of the first datagrams of a direction: the longest payload digest that is known.
 func (t *table) print(f *flow, from int, p *wire.Packet) {
-	fp := fingerprint{time: p.Time, size: p.PayloadLen, ipid: p.IPID, hasID: p.Has(wire.KnowIPID), from: uint8(from), ts: p.Seq, hasTS: p.Has(wire.KnowTransport)}
+	fp := printOf(printDatagram, from, p)
+	fp.size, fp.ts = p.PayloadLen, p.Seq
 	if p.Has(wire.KnowDigest16) {
 		fp.short = p.Digest16
 	}

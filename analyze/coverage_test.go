@@ -1,6 +1,9 @@
 package analyze
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -154,4 +157,46 @@ func TestCoverageBetweenFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What all packets have in common does not depend on how they are divided up.
+func TestCommonsInParts(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	facts := gke(t)
+	ranges := slices.Concat(facts.PodPrefixes(), facts.NodePrefixes(), facts.ServicePrefixes())
+	for range 200 {
+		table := newTable(0)
+		ends := []string{pod + ":%d > " + server + ":443", node + ":%d > " + server + ":443", pod + ":%d > 198.51.100.7:443", server + ":%d > " + pod + ":443"}
+		kinds := 1 + r.IntN(len(ends))
+		for i := range 1 + r.IntN(1_200) {
+			p := syn(fmt.Sprintf(ends[r.IntN(kinds)], 1024+i), isn(uint32(i)))
+			if r.IntN(400) == 0 {
+				p = udp(fmt.Sprintf("10.4.9.9:%d > 192.0.2.3:53", 1024+i), "q")
+			}
+			p.Iface, p.Dir = uint32(min(r.IntN(300), 1)), wire.DirIn
+			table.add(&p.Packet)
+		}
+		serial := common{iface: -1}
+		for i := 1; i < table.flows.size(); i++ {
+			f := table.flows.at(ref(i))
+			for n := f.taps; n != 0; n = table.taps.at(n).next {
+				for side := range 2 {
+					if tp := table.taps.at(n); tp.packets[side] > 0 {
+						serial.take(f, tp, side, ranges)
+					}
+				}
+			}
+		}
+		got := table.commons(facts)
+		if !reflect.DeepEqual(emptied(got), emptied(serial)) {
+			t.Fatalf("%d flows:\nin parts %+v\nserial   %+v", table.flows.size()-1, got, serial)
+		}
+	}
+}
+
+// emptied makes lists that are empty nil.
+func emptied(c common) common {
+	c.addrs, c.from, c.to = slices.Concat(c.addrs), slices.Concat(c.from), slices.Concat(c.to)
+	c.ports, c.ranges = slices.Concat(c.ports), slices.Concat(c.ranges)
+	return c
 }

@@ -458,3 +458,32 @@ func codesOf(res *Result) []string {
 	}
 	return codes
 }
+
+// A direction of a leg of one flow is the flow's own: it says what merging it with nothing would.
+func TestLegOfOneFlow(t *testing.T) {
+	for seed := range uint64(3) {
+		m := busy(seed)
+		for _, strip := range []mod{func(*packet) {}, timeless} {
+			table := newTable(0)
+			for _, p := range m {
+				p := p.with(strip)
+				p.Iface = uint32(len(p.iface))
+				table.add(&p.Packet)
+			}
+			for i := 1; i < table.flows.size(); i++ {
+				f := table.flows.at(ref(i))
+				var l legState
+				table.merge(LegUnknown, &l, &legFlows{flows: []ref{ref(i)}, clients: []int{int(f.client)}})
+				for side, d := range []*dirState{l.client, l.server} {
+					var want dirState
+					mergeDir(&want, &f.dir[int(f.client)^side])
+					got := *d
+					got.odd, got.ipid, got.prints = 0, 0, 0 // of one flow, not of a leg
+					if got.mac, want.mac = 0, 0; got != want {
+						t.Fatalf("flow %d, side %d:\ngot  %+v\nwant %+v", i, side, got, want)
+					}
+				}
+			}
+		}
+	}
+}

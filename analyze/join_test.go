@@ -324,3 +324,19 @@ func TestMeeting(t *testing.T) {
 		}
 	}
 }
+
+// Each piece of evidence has a word of its own, and they are told in order.
+func TestEvidenceWords(t *testing.T) {
+	all := (agreeIPID<<1 - 1).words(nil)
+	for e, i := agreeISN, 0; e <= agreeIPID; e, i = e<<1, i+1 {
+		if w := e.words(nil); len(w) != 1 || w[0] == "" || all[i] != w[0] || slices.Contains(all[:i], w[0]) {
+			t.Errorf("evidence %d of %q is told as %q", i, all, w)
+		}
+	}
+	if got := (agreeIPID | agreeISN | agreeTS).words(nil); !slices.Equal(got, []string{"tcp isn", "timestamp value", "ip id"}) {
+		t.Errorf("%q", got)
+	}
+	if (agreeISN | agreeTS).has(agreeTS|agreeIPID) || !(agreeISN | agreeTS).has(agreeTS) {
+		t.Error("has tells something else than what is there")
+	}
+}

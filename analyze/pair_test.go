@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -446,5 +447,33 @@ func TestFarRequestsOfTheCluster(t *testing.T) {
 	}
 	if notes := strings.Join(res.Captures[1].Notes, "; "); !strings.Contains(notes, "1 request of other clients") {
 		t.Errorf("the stranger's is not counted: %q", notes)
+	}
+}
+
+// What is looked up in a sorted list is what a map of lists holds.
+func TestOpenings(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	twin := make(map[uint32][]int32)
+	var list openings
+	for i := range int32(3_000) {
+		isn := []uint32{0, 1, ^uint32(0), r.Uint32N(700), r.Uint32()}[r.IntN(5)]
+		twin[isn] = append(twin[isn], i)
+		list = append(list, uint64(isn)<<32|uint64(i))
+	}
+	slices.Sort(list)
+	ask := func(isn uint32) {
+		var got []int32
+		for _, c := range list.with(isn) {
+			got = append(got, int32(c))
+		}
+		if !slices.Equal(got, twin[isn]) {
+			t.Fatalf("number %d: %v, the map has %v", isn, got, twin[isn])
+		}
+	}
+	for isn := range twin {
+		ask(isn)
+	}
+	for range 1_000 {
+		ask(r.Uint32N(1_000))
 	}
 }

@@ -176,20 +176,32 @@ func TestCommonsInParts(t *testing.T) {
 			p.Iface, p.Dir = uint32(min(r.IntN(300), 1)), wire.DirIn
 			table.add(&p.Packet)
 		}
-		serial := common{iface: -1}
+		// The first flow is in the first part, as it is where parts are made at once.
+		parts, serial := make([]common, 1+r.IntN(4)), common{iface: -1}
+		for i := range parts {
+			parts[i].iface = -1
+		}
 		for i := 1; i < table.flows.size(); i++ {
-			f := table.flows.at(ref(i))
+			f, part := table.flows.at(ref(i)), &parts[0]
+			if i > 1 {
+				part = &parts[r.IntN(len(parts))]
+			}
 			for n := f.taps; n != 0; n = table.taps.at(n).next {
 				for side := range 2 {
 					if tp := table.taps.at(n); tp.packets[side] > 0 {
 						serial.take(f, tp, side, ranges)
+						part.take(f, tp, side, ranges)
 					}
 				}
 			}
 		}
-		got := table.commons(facts)
-		if !reflect.DeepEqual(emptied(got), emptied(serial)) {
-			t.Fatalf("%d flows:\nin parts %+v\nserial   %+v", table.flows.size()-1, got, serial)
+		for i := range parts[1:] {
+			parts[0].and(&parts[i+1])
+		}
+		for _, got := range []common{parts[0], table.commons(facts)} {
+			if !reflect.DeepEqual(emptied(got), emptied(serial)) {
+				t.Fatalf("%d flows in %d parts:\ngot    %+v\nserial %+v", table.flows.size()-1, len(parts), got, serial)
+			}
 		}
 	}
 }

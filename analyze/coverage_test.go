@@ -173,7 +173,9 @@ func TestCommonsInParts(t *testing.T) {
 			if r.IntN(400) == 0 {
 				p = udp(fmt.Sprintf("10.4.9.9:%d > 192.0.2.3:53", 1024+i), "q")
 			}
-			p.Iface, p.Dir = uint32(min(r.IntN(300), 1)), wire.DirIn
+			if p.Iface, p.Dir = uint32(min(r.IntN(300), 1)), wire.DirIn; r.IntN(500) == 0 {
+				p.Dir = wire.DirOut
+			}
 			table.add(&p.Packet)
 		}
 		// The first flow is in the first part, as it is where parts are made at once.

@@ -30,6 +30,7 @@ type file struct {
 	ifaces []uint32 // this file's interface index -> the capture's; nil where the file is alone
 	// full are the batches that were read meanwhile, spare those that are used up; nil where the file is read when it is asked.
 	full, spare chan batch
+	used        []batch // to be given back
 }
 
 // batch is what one Read gave.
@@ -38,15 +39,18 @@ type batch struct {
 	err     error
 }
 
+// batchesAhead is how many batches are read ahead at most. The reader is the faster of the two, and waits; it is woken for half of them at
+// once. (2026-12-01: woken for each, analyze took 1 to 6 % more.)
+const batchesAhead = 8
+
 // readAhead has another goroutine read the next batches while one is taken into the table. The source's Summary must not be asked before
 // its end.
 func (f *file) readAhead() {
 	if f.err != nil || runtime.GOMAXPROCS(0) == 1 {
 		return
 	}
-	const batches = 3
-	f.full, f.spare = make(chan batch, batches), make(chan batch, batches)
-	for range batches {
+	f.full, f.spare = make(chan batch, batchesAhead), make(chan batch, batchesAhead)
+	for range batchesAhead {
 		f.spare <- batch{packets: make([]wire.Packet, cap(f.ahead))}
 	}
 	go func() {
@@ -73,10 +77,15 @@ func (f *file) next() {
 		f.ahead = f.ahead[:n]
 		return
 	}
-	used := f.ahead
+	f.used = append(f.used, batch{packets: f.ahead})
 	b := <-f.full
 	f.ahead, f.err = b.packets, b.err
-	f.spare <- batch{packets: used}
+	if len(f.used) == batchesAhead/2 {
+		for _, b := range f.used {
+			f.spare <- b
+		}
+		f.used = f.used[:0]
+	}
 }
 
 // fileGroup is the files of one capture, in order of time.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
 )
 
 // slowStretches is the twin of stretchesOf that puts samples in order whatever they show.

@@ -192,7 +192,7 @@ p json; nft -j list ruleset 2>/dev/null
 				want = netfilter.Kept
 			}
 			if v.Answer != want && v.Answer != netfilter.Undetermined || v.Answer == netfilter.Undetermined && !set.opaque && !((set.xt || strings.Contains(set.nft, "ctmask")) && form == "nft") && !(set.nft != "" && form == "json") &&
-				!((form == "S" || form == "L") && strings.Contains(v.Why, "may be cut")) {
+				!((form == "S" || form == "L") && (strings.Contains(v.Why, "may be cut") || strings.Contains(v.Why, "mark"))) { // the end of a listing may be missing
 				t.Errorf("round %d, %s: %+v came from %s: %s by %+v", nth, form, *p, from, v.Answer, v)
 				t.Logf("loaded:\n%s\n%s\n%s", set.nft, set.legacy, set.native)
 				for _, text := range texts {
@@ -223,6 +223,10 @@ func (g *ruleGenerator) native() string {
 		fmt.Fprintf(&b, "table %s own%d {\n\tset ranges { type ipv4_addr; flags interval; elements = { 10.20.0.0/16, 192.168.7.1-192.168.7.9 } }\n", family, n)
 		b.WriteString("\tset ports { type inet_service; flags interval; elements = { 80, 8000-9000 } }\n\tset pairs { type ipv4_addr . inet_service; elements = { 10.20.0.10 . 80, 10.99.1.1 . 53 } }\n")
 		chains := g.r.IntN(3)
+		fmt.Fprintf(&b, "\tmap way { type ipv4_addr : verdict; flags interval; elements = { 10.20.0.0/16 : %s, 192.168.7.1-192.168.7.9 : %s, 203.0.113.9 : %s%s } }\n",
+			g.nativeVerdict(-1, chains), g.nativeVerdict(-1, chains), g.nativeVerdict(-1, chains), pick(g, []string{"", "", ", * : " + g.nativeVerdict(-1, chains)}))
+		fmt.Fprintf(&b, "\tmap doors { type ipv4_addr . inet_proto . inet_service : verdict; elements = { 10.20.0.10 . tcp . 80 : %s, 10.99.1.1 . udp . 53 : %s } }\n",
+			g.nativeVerdict(-1, chains), g.nativeVerdict(-1, chains))
 		for c := chains - 1; c >= 0; c-- { // nft wants what is jumped to first
 			fmt.Fprintf(&b, "\tchain n%d {\n", c)
 			for range 1 + g.r.IntN(4) {
@@ -261,7 +265,15 @@ func (g *ruleGenerator) nativeRule(c, chains int) string {
 	if g.one(8) {
 		s += g.nativeMark() + " "
 	}
-	switch n := g.r.IntN(10); {
+	switch n := g.r.IntN(12); {
+	case n >= 10:
+		of := g.nativeMap(c, chains)
+		for _, proto := range []string{"l4proto", "ip protocol", "tcp", "udp", "icmp"} { // nft refuses two that do not go together
+			if strings.Contains(s, proto) {
+				return of
+			}
+		}
+		return s + of
 	case n < 2 && c+1 < chains:
 		return s + fmt.Sprintf("%s n%d", pick(g, []string{"jump", "jump", "goto"}), c+1+g.r.IntN(chains-c-1))
 	case n < 4:
@@ -276,6 +288,51 @@ func (g *ruleGenerator) nativeRule(c, chains int) string {
 		return s + g.nativeMark()
 	}
 	return s + `log group 5 comment "masquerade # not"`
+}
+
+// nativeVerdict is what an element of a map does, in chain c, or in the base chain for -1.
+func (g *ruleGenerator) nativeVerdict(c, chains int) string {
+	if c+1 < chains && g.one(2) {
+		return fmt.Sprintf("%s n%d", pick(g, []string{"jump", "goto"}), c+1+g.r.IntN(chains-c-1))
+	}
+	return pick(g, []string{"accept", "return", "continue", "return"})
+}
+
+// nativeMap asks a map for the verdict.
+func (g *ruleGenerator) nativeMap(c, chains int) string {
+	of := func(keys ...string) string {
+		var s []string
+		for _, k := range keys {
+			s = append(s, k+" : "+g.nativeVerdict(c, chains))
+		}
+		return " vmap { " + strings.Join(s, ", ") + " }"
+	}
+	if c < 0 && g.one(2) {
+		return pick(g, []string{"ip daddr vmap @way", "ip daddr . meta l4proto . th dport vmap @doors"})
+	}
+	switch g.r.IntN(8) {
+	case 0:
+		return "ip saddr" + of("172.16.0.13", "172.16.5.0/24", "*")
+	case 1:
+		return "meta l4proto" + of("tcp", "udp")
+	case 2:
+		return "tcp dport" + of("80", "443", "1000-9000")
+	case 3:
+		return "ip daddr . udp dport" + of("10.99.1.1 . 53", "10.20.0.10 . 443")
+	case 4:
+		return "ct state" + of("established", "new", "related")
+	case 5:
+		m := "meta mark" + of("0x0", "0x4000")
+		g.opaque = g.opaque || strings.Contains(m, "jump") // what comes back may have another mark
+		return m
+	case 6:
+		g.opaque = g.opaque || g.one(2)
+		if g.opaque {
+			return "numgen random mod 2" + of("0", "1")
+		}
+		return "oifname" + of(`"eth0"`, `"eth1"`)
+	}
+	return "fib daddr type" + of("local", "unicast")
 }
 
 func (g *ruleGenerator) nativeMatch(leaves bool) string {

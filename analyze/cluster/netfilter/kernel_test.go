@@ -1,6 +1,9 @@
 package netfilter
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // own is a table of nft's with chains.
 func own(chains string) string { return "table ip own {\n" + chains + "}\n" }
@@ -93,6 +96,23 @@ func TestAsTheKernel(t *testing.T) {
 		{"rules of ip6tables without their head", []string{"*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -d fd00::/8 -j RETURN\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n"}, udp, "undetermined"},
 		{"the same, asked of IPv6", []string{"*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -d fd00::/8 -j RETURN\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n"}, "fd00:4::7 > 2001:db8::9 udp/53 in=eth1 out=eth0", "masqueraded"},
 		{"the same behind rules of iptables", []string{"*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -d 10.0.0.0/8 -j RETURN\n-A POSTROUTING -j MASQUERADE\nCOMMIT\n", "*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -d fd00::/8 -j RETURN\nCOMMIT\n"}, udp, "masqueraded"},
+		{"a map of verdicts", []string{own("\tchain keep {\n\t\taccept\n\t}\n" + leaves("\t\tip daddr vmap { 10.0.0.0/8 : return, 203.0.113.0/24 : goto keep }\n"+masq))}, udp, "kept"},
+		{"a map that holds nothing of it", []string{own("\tchain keep {\n\t\taccept\n\t}\n" + leaves("\t\tip daddr vmap { 10.0.0.0/8 : return, 192.0.2.9 : goto keep }\n"+masq))}, udp, "masqueraded"},
+		{"what is left for all others", []string{own(leaves("\t\tip daddr vmap { 10.0.0.0/8 : continue, * : accept }\n" + masq))}, udp, "kept"},
+		{"what is left for others than these", []string{own(leaves("\t\tip daddr vmap { 203.0.113.9 : continue, * : accept }\n" + masq))}, udp, "masqueraded"},
+		{"a map by the connection's state", []string{own(leaves("\t\tct state vmap { established : accept, related : accept, invalid : drop }\n" + masq))}, udp, "masqueraded"},
+		{"a map with a name", []string{own("\tmap ways {\n\t\ttype ipv4_addr . inet_proto . inet_service : verdict\n\t\telements = { 203.0.113.9 . tcp . 53 : accept,\n\t\t\t     203.0.113.9 . udp . 53 comment \"a : b\" : return }\n\t}\n" + leaves("\t\tip daddr . meta l4proto . th dport vmap @ways\n"+masq))}, udp, "kept"},
+		{"the same of another port", []string{own("\tmap ways {\n\t\ttype ipv4_addr . inet_proto . inet_service : verdict\n\t\telements = { 203.0.113.9 . tcp . 53 : accept,\n\t\t\t     203.0.113.9 . udp . 53 comment \"a : b\" : return }\n\t}\n" + leaves("\t\tip daddr . meta l4proto . th dport vmap @ways\n"+masq))}, tcp, "masqueraded"},
+		{"the same in JSON", []string{strings.Replace(inJSON("", `{"vmap": {"key": {"concat": [{"payload": {"protocol": "ip", "field": "daddr"}}, {"payload": {"protocol": "udp", "field": "dport"}}]}, "data": "@ways"}}`, `{"masquerade": null}`), `{"rule"`, `{"map": {"family": "ip", "table": "own", "name": "ways", "type": ["ipv4_addr", "inet_service"], "map": "verdict", "elem": [[{"concat": ["203.0.113.9", 53]}, {"return": null}], [{"elem": {"val": {"concat": ["203.0.113.9", 54]}, "comment": "x"}}, {"goto": {"target": "post"}}]]}}, {"rule"`, 1)}, udp, "kept"},
+		{"a map of the rule in JSON", []string{inJSON("", `{"vmap": {"key": {"payload": {"protocol": "ip", "field": "daddr"}}, "data": {"set": [[{"prefix": {"addr": "203.0.113.0", "len": 24}}, {"accept": null}], ["*", {"drop": null}]]}}}`, `{"masquerade": null}`)}, udp, "kept"},
+		{"a map that is not in the input", []string{own(leaves("\t\tip daddr vmap @ways\n" + masq))}, udp, "undetermined"},
+		{"a map whose elements nft -t leaves out", []string{own("\tmap ways {\n\t\ttype ipv4_addr : verdict\n\t}\n" + leaves("\t\tip daddr vmap @ways\n"+masq))}, udp, "undetermined"},
+		{"a map that rules fill", []string{own("\tmap ways {\n\t\ttype ipv4_addr : verdict\n\t\tflags dynamic\n\t\telements = { 192.0.2.1 : accept }\n\t}\n" + leaves("\t\tip daddr vmap @ways\n"+masq))}, udp, "undetermined"},
+		{"one of several ways, by lot", []string{own("\tchain out {\n\t\tmasquerade\n\t}\n" + leaves("\t\tnumgen random mod 2 vmap { 0 : goto out, 1 : accept }\n\t\taccept\n"))}, udp, "undetermined"},
+		{"by bits of a mark", []string{own("\tchain out {\n\t\tmasquerade\n\t}\n" + leaves("\t\tmeta mark & 0xff vmap { 0x0 : goto out, 0x1 : accept }\n\t\taccept\n"))}, udp, "undetermined"},
+		{"a mark that the first element's chain changes", []string{own("\tchain marks {\n\t\tmeta mark set 0x4000\n\t}\n" + leaves("\t\tmeta mark vmap { 0x0 : jump marks, 0x4000 : accept }\n"+masq))}, udp, "undetermined"},
+		{"a statement behind the map", []string{own(leaves("\t\tip daddr vmap { 203.0.113.9 : continue } masquerade\n"))}, udp, "undetermined"},
+		{"all ways lead to a drop", []string{own("\tchain fwd {\n\t\ttype filter hook forward priority 0; policy drop;\n\t\tnumgen random mod 2 vmap { 0 : drop }\n\t}\n" + leaves(masq))}, udp, "undetermined dropped"},
 		{"a chain that is called like a target", []string{natTable("TARPIT", "-A POSTROUTING -j TARPIT\n-A TARPIT -j MASQUERADE\n")}, udp, "masqueraded"},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, []question{{c.ask, c.want, "", ""}}, c.texts...) })

@@ -246,11 +246,80 @@ func number32(s string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// nftSet is a set, or the keys of a map.
+// nftSet is a set, or a map.
 type nftSet struct {
-	items []nftItem
-	odd   bool // elements could not be read, or may be missing
-	terse bool // the listing shows no set's elements: nft -t prints none
+	items    []nftItem
+	verdicts []target // of a map of verdicts, for each item
+	odd      bool     // elements could not be read, or may be missing
+	terse    bool     // the listing shows no set's elements: nft -t prints none
+}
+
+// add takes an element of a map.
+func (s *nftSet) add(key nftItem, verdict target, ok bool) {
+	s.items, s.verdicts, s.odd = append(s.items, key), append(s.verdicts, verdict), s.odd || !ok
+}
+
+// nftLookup is what a rule looks up in a map of verdicts (vmap).
+type nftLookup struct {
+	key nftMatch // its fields and text
+	of  string   // the map's name over all tables; "" is the rule's own
+	own nftSet
+}
+
+// spread puts rules in place of those that ask maps of verdicts, one for each element: keys do not overlap, so that at most one is met.
+// Rules whose map is not in the input stay, and what they do is not known.
+func (rs *Ruleset) spread() {
+	for _, t := range rs.tables {
+		for _, c := range t.order {
+			if !slices.ContainsFunc(c.rules, func(r *rule) bool { return r.lookup != nil }) {
+				continue
+			}
+			var rules []*rule
+			for _, r := range c.rules {
+				rules = append(rules, r.spread(rs)...)
+			}
+			c.rules = rules
+		}
+	}
+}
+
+func (r *rule) spread(rs *Ruleset) []*rule {
+	if r.lookup == nil {
+		return []*rule{r}
+	}
+	key, s := r.lookup.key, &r.lookup.own
+	if r.lookup.of != "" {
+		if s = rs.nftSets[r.lookup.of]; s == nil || s.terse {
+			return []*rule{r}
+		}
+	}
+	known := r.conditions[:len(r.conditions)-1] // without the one that stands for the lookup
+	// A jump may come back with another mark, by which a second element would be met.
+	odd := key.odd || key.mask != nil || key.ofMark() && slices.ContainsFunc(s.verdicts, func(t target) bool { return t.verdict == jump })
+	out, others := []*rule(nil), []condition(nil)
+	add := func(c condition, t target) {
+		to := *r
+		to.conditions, to.target, to.lookup = append(slices.Clone(known), c), t, nil
+		out = append(out, &to)
+	}
+	rest := -1 // the element for what no other is met by
+	for i, item := range s.items {
+		if len(item.parts) == 1 && item.parts[0].from == "*" {
+			rest = i
+			continue
+		}
+		m := nftMatch{text: key.text, fields: key.fields, values: []nftItem{item}, odd: odd}
+		c := m.condition()
+		others = append(others, c)
+		add(c, s.verdicts[i])
+	}
+	if rest >= 0 {
+		add(anyOf(key.text, others...).not(), s.verdicts[rest])
+	}
+	if s.odd {
+		add(r.conditions[len(r.conditions)-1], r.target)
+	}
+	return out
 }
 
 // noElements marks the sets of a listing that shows no element of any set.
@@ -358,7 +427,7 @@ func nftTarget(word string) (target, bool) {
 		return target{verdict: translate, name: word}, true
 	case "dnat", "redirect", "tproxy":
 		return target{verdict: divert, name: word}, true
-	case "queue", "notrack", "synproxy", "vmap", "fwd", "dup":
+	case "queue", "notrack", "synproxy", "fwd", "dup":
 		return target{verdict: opaque, name: word}, true
 	}
 	return target{}, false

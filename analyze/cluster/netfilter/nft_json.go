@@ -34,6 +34,7 @@ func (rs *Ruleset) readNFTJSON(text string) error {
 		}
 	}
 	rs.noElements()
+	rs.spread()
 	rs.Texts++
 	return nil
 }
@@ -80,8 +81,12 @@ func (rs *Ruleset) nftObject(kind string, raw json.RawMessage, nth int) error {
 			t.odd = true
 		}
 	case "set", "map":
-		s := &nftSet{odd: kind == "map" || nftChanges(fmt.Sprint(o.Flags))}
+		s := &nftSet{odd: nftChanges(fmt.Sprint(o.Flags))}
 		for _, e := range o.Elem {
+			if kind == "map" {
+				s.add(jsonMapElement(e))
+				continue
+			}
 			item, ok := jsonItem(e)
 			s.items, s.odd = append(s.items, item), s.odd || !ok
 		}
@@ -138,6 +143,8 @@ func (p *nftRule) fromJSON(exprs []any) {
 				}
 			case "mangle":
 				p.mangleJSON(args)
+			case "vmap":
+				p.vmapJSON(args)
 			case "xt":
 				p.xtJSON(args)
 			default:
@@ -147,9 +154,6 @@ func (p *nftRule) fromJSON(exprs []any) {
 						if item, ok := jsonItem(args["addr"]); ok && len(item.parts) == 1 {
 							t.to = item.parts[0].String()
 						}
-					}
-					if name == "vmap" {
-						p.when(unknown("vmap", ""), true)
 					}
 					if text, _ := json.Marshal(args); strings.Contains(string(text), `"map":`) { // what is in no map is not translated
 						t.to = ""
@@ -295,6 +299,50 @@ func (p *nftRule) matchJSON(args map[string]any) {
 		m.values, m.odd = []nftItem{item}, m.odd || !ok
 	}
 	p.when(m.condition(), m.ofMark())
+}
+
+// vmapJSON reads what a rule looks up in a map of verdicts.
+func (p *nftRule) vmapJSON(args map[string]any) {
+	text, _ := json.Marshal(args)
+	look := &nftLookup{key: nftMatch{text: string(text)}}
+	parts := []any{args["key"]}
+	if key, _ := args["key"].(map[string]any); key["concat"] != nil {
+		parts, _ = key["concat"].([]any)
+	}
+	for _, part := range parts {
+		field, ok := fieldJSON(part)
+		look.key.fields, look.key.odd = append(look.key.fields, field), look.key.odd || !ok
+	}
+	switch data := args["data"].(type) {
+	case string:
+		look.of = nftSetName(p.t, strings.TrimPrefix(data, "@"))
+	case map[string]any:
+		list, ok := data["set"].([]any)
+		for _, e := range list {
+			look.own.add(jsonMapElement(e))
+		}
+		look.own.odd = look.own.odd || !ok
+	default:
+		look.own.odd = true
+	}
+	p.looksUp(look)
+}
+
+// jsonMapElement reads [KEY, {"goto": {"target": "CHAIN"}}].
+func jsonMapElement(v any) (key nftItem, t target, ok bool) {
+	pair, _ := v.([]any)
+	if len(pair) != 2 {
+		return key, target{verdict: opaque, name: "an element without a verdict"}, false
+	}
+	key, ok = jsonItem(pair[0])
+	t, ok2 := target{verdict: opaque, name: "an element without a verdict"}, false
+	does, _ := pair[1].(map[string]any)
+	for word, args := range does {
+		to, _ := args.(map[string]any)
+		chain, _ := to["target"].(string)
+		t, ok2 = mapVerdict(word, chain)
+	}
+	return key, t, ok && ok2 && len(does) == 1
 }
 
 // words32 reads one word or a list of them.

@@ -282,19 +282,26 @@ func (r *nftReader) set(isMap bool) {
 				s.odd = true
 				return
 			}
-			items, closed := r.items()
-			s.items, s.odd = append(s.items, items...), s.odd || !closed || isMap
+			elements, closed := r.elements()
+			s.odd = s.odd || !closed
+			for _, words := range elements {
+				if isMap {
+					s.add(mapElement(words))
+				} else {
+					s.items = append(s.items, itemOf(words))
+				}
+			}
 		}
 	}
 	s.odd = true
 }
 
-// items reads the values of a block whose { was read.
-func (r *nftReader) items() (out []nftItem, closed bool) {
+// elements reads the words of each element of a block whose { was read.
+func (r *nftReader) elements() (out [][]token, closed bool) {
 	var words []token
 	end := func() {
 		if len(words) > 0 {
-			out = append(out, itemOf(words))
+			out = append(out, words)
 			words = nil
 		}
 	}
@@ -313,6 +320,40 @@ func (r *nftReader) items() (out []nftItem, closed bool) {
 		}
 	}
 	return out, false
+}
+
+// items reads the values of a block whose { was read.
+func (r *nftReader) items() (out []nftItem, closed bool) {
+	elements, closed := r.elements()
+	for _, words := range elements {
+		out = append(out, itemOf(words))
+	}
+	return out, closed
+}
+
+// mapElement reads "10.0.0.1 . tcp . 80 : goto CHAIN"; ok is false where what stands behind the colon is no verdict.
+func mapElement(words []token) (key nftItem, t target, ok bool) {
+	at := slices.IndexFunc(words, func(t token) bool { return t.is(":") })
+	if at < 0 || at+1 == len(words) {
+		return itemOf(words), target{verdict: opaque, name: "an element without a verdict"}, false
+	}
+	t, ok = mapVerdict(words[at+1].s, words[len(words)-1].s)
+	return itemOf(words[:at]), t, ok
+}
+
+// mapVerdict is the verdict of a map's element; chain is that of a jump.
+func mapVerdict(word, chain string) (target, bool) {
+	switch word {
+	case "jump":
+		return target{verdict: jump, name: chain}, true
+	case "goto":
+		return target{verdict: jumpAway, name: chain}, true
+	case "continue":
+		return target{verdict: goOn, name: word}, true
+	case "accept", "drop", "return":
+		return nftTarget(word)
+	}
+	return target{verdict: opaque, name: word}, word == "queue"
 }
 
 // itemOf reads "10.0.0.1 . tcp . 80 timeout 1h".
@@ -364,8 +405,9 @@ type nftRule struct {
 	mark       func(mark, connection bits) (bits, bits)
 	rewrites   bool // it puts other addresses or ports in the packet
 	target     target
-	lost       string // why it is no rule
-	before     []rule // what it does before it asks for more
+	lookup     *nftLookup // what gives the verdict in the target's place; nil is the target
+	lost       string     // why it is no rule
+	before     []rule     // what it does before it asks for more
 }
 
 // when adds a condition. nft works off a rule from left to right: what a rule has changed by then is changed whether or not the packet
@@ -394,7 +436,9 @@ func (p *nftRule) done(t target) rule {
 
 // rules are the rules that it comes to, with what is known of it as a whole.
 func (p *nftRule) rules(whole *rule) (out []*rule) {
-	for _, r := range append(p.before, p.done(p.target)) {
+	last := p.done(p.target)
+	last.lookup = p.lookup
+	for _, r := range append(p.before, last) {
 		r.text, r.line, r.lost = whole.text, whole.line, whole.lost
 		out = append(out, &r)
 	}
@@ -552,6 +596,10 @@ func (p *nftRule) resync(from int) {
 		if !tok.quoted && (verdict || tok.is("counter") || tok.is("jump") || tok.is("goto") || tok.is("log") || tok.is("comment") || tok.is("continue") || tok.is("xt")) {
 			break
 		}
+		if tok.is("vmap") { // of a key that is not known any element may be met
+			p.vmap(from, nftMatch{odd: true})
+			return
+		}
 		sets = sets || tok.is("set") || tok.is("map") || tok.is("{")
 		p.next()
 	}
@@ -635,16 +683,16 @@ func (p *nftRule) expression() {
 		return
 	}
 	if p.peek().is("vmap") {
-		p.next()
-		p.block()
-		p.when(unknown(textOf(p.toks[from:p.at]), ""), true)
-		p.target = target{verdict: opaque, name: "vmap"}
+		p.vmap(from, m)
 		return
 	}
 	if op := operator(p.peek()); op == "&" && (field == "meta mark" || field == "ct mark") {
 		p.next()
 		v, ok := number32(p.next().s)
-		m.mask, m.odd = &v, m.odd || !ok
+		if m.mask, m.odd = &v, m.odd || !ok; p.peek().is("vmap") {
+			p.vmap(from, m)
+			return
+		}
 	} else if op != "" && field != "tcp flags" {
 		p.resync(from)
 		return
@@ -688,6 +736,37 @@ func (p *nftRule) expression() {
 	}
 	m.text = textOf(p.toks[from:p.at])
 	p.when(m.condition(), m.ofMark())
+}
+
+// vmap reads "vmap @NAME" or "vmap { KEY : VERDICT, ... }", behind the key.
+func (p *nftRule) vmap(from int, key nftMatch) {
+	p.next()
+	look := &nftLookup{key: key}
+	switch tok := p.next(); {
+	case strings.HasPrefix(tok.s, "@") && !tok.quoted:
+		look.of = nftSetName(p.t, tok.s[1:])
+	case tok.is("{"):
+		sub := &nftReader{toks: p.toks, at: p.at}
+		elements, closed := sub.elements()
+		for _, words := range elements {
+			look.own.add(mapElement(words))
+		}
+		p.at, look.own.odd = sub.at, look.own.odd || !closed
+	default:
+		look.own.odd = true
+	}
+	look.key.text = textOf(p.toks[from:p.at])
+	p.looksUp(look)
+	if !p.peek().is("comment") && p.peek().s != "" { // an element may let the packet go on to what stands behind
+		look.own = nftSet{odd: true}
+		look.of = ""
+	}
+}
+
+// looksUp has the rule end in what a map says.
+func (p *nftRule) looksUp(look *nftLookup) {
+	p.when(unknown(look.key.text, "nft list ruleset, which has the map's elements"), look.key.ofMark())
+	p.target, p.lookup = target{verdict: opaque, name: "vmap"}, look
 }
 
 // block leaves out a value: a word, or a block.

@@ -314,6 +314,7 @@ func lastPipe(line string) string {
 
 func (r *reader) close(lines []string) {
 	r.rs.noElements()
+	r.rs.spread()
 	// iptables -S does not say where it ends. A last rule that may be cut, with no line end behind it, is taken for one that is.
 	if s := &r.save; s.table != nil && s.commit {
 		open := s.at == len(lines)

@@ -103,7 +103,8 @@ type rule struct {
 	input      string // the input's name
 	conditions []condition
 	target     target
-	lost       string // it stands for rules that are not in the input: why; "" is a rule
+	lookup     *nftLookup // its verdict is that of a map's element; nil where it has its own, see spread
+	lost       string     // it stands for rules that are not in the input: why; "" is a rule
 }
 
 // condition is one thing that a rule asks of a packet.

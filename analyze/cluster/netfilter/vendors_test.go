@@ -78,6 +78,9 @@ func answerOf(v Verdict) string {
 	if v.Diverted {
 		s += " diverted"
 	}
+	if v.Dropped {
+		s += " dropped"
+	}
 	return s
 }
 
@@ -473,6 +476,149 @@ table ip nat {
 }
 `
 
+// kubeProxyMaps is what nft lists of kube-proxy's nftables mode (pkg/proxy/nftables): two Services, a node port, and one without endpoints.
+const kubeProxyMaps = `table ip kube-proxy {
+	comment "rules for kube-proxy"
+	set cluster-ips {
+		type ipv4_addr
+		comment "Active ClusterIPs"
+		elements = { 10.96.0.1, 10.96.0.10 }
+	}
+
+	set nodeport-ips {
+		type ipv4_addr
+		comment "IPs that accept NodePort traffic"
+		elements = { 10.128.0.10 }
+	}
+
+	map no-endpoint-services {
+		type ipv4_addr . inet_proto . inet_service : verdict
+		comment "vmap to drop or reject packets to services with no endpoints"
+		elements = { 10.96.7.7 . tcp . 80 : goto reject-chain }
+	}
+
+	map no-endpoint-nodeports {
+		type inet_proto . inet_service : verdict
+	}
+
+	map firewall-ips {
+		type ipv4_addr . inet_proto . inet_service : verdict
+		comment "destinations that are subject to LoadBalancerSourceRanges"
+	}
+
+	map service-ips {
+		type ipv4_addr . inet_proto . inet_service : verdict
+		comment "ClusterIP, ExternalIP and LoadBalancer IP traffic"
+		elements = { 10.96.0.10 . udp . 53 : goto service-ULMVA6XW-kube-system/kube-dns/udp/dns,
+			     10.96.0.1 . tcp . 443 : goto service-2QRHZV4L-default/kubernetes/tcp/https }
+	}
+
+	map service-nodeports {
+		type inet_proto . inet_service : verdict
+		comment "NodePort traffic"
+		elements = { tcp . 30080 : goto external-2QRHZV4L }
+	}
+
+	chain reject-chain {
+		reject
+	}
+
+	chain mark-for-masquerade {
+		meta mark set meta mark | 0x00004000
+	}
+
+	chain endpoint-5OJB2KTY-default/kubernetes/tcp/https__10.128.0.2/443 {
+		ip saddr 10.128.0.2 jump mark-for-masquerade
+		meta l4proto tcp dnat to 10.128.0.2:443
+	}
+
+	chain endpoint-dns {
+		ip saddr 10.4.0.3 jump mark-for-masquerade
+		meta l4proto udp dnat to 10.4.0.3:53
+	}
+
+	chain service-2QRHZV4L-default/kubernetes/tcp/https {
+		ip daddr 10.96.0.1 tcp dport 443 ip saddr != 10.4.0.0/14 jump mark-for-masquerade
+		numgen random mod 1 vmap { 0 : goto endpoint-5OJB2KTY-default/kubernetes/tcp/https__10.128.0.2/443 }
+	}
+
+	chain service-ULMVA6XW-kube-system/kube-dns/udp/dns {
+		ip daddr 10.96.0.10 udp dport 53 ip saddr != 10.4.0.0/14 jump mark-for-masquerade
+		numgen random mod 1 vmap { 0 : goto endpoint-dns }
+	}
+
+	chain external-2QRHZV4L {
+		jump mark-for-masquerade
+		goto service-2QRHZV4L-default/kubernetes/tcp/https
+	}
+
+	chain cluster-ips-check {
+		ip daddr @cluster-ips reject comment "Reject traffic to invalid ports of ClusterIPs"
+		ip daddr 10.96.0.0/12 drop comment "Drop traffic to unallocated ClusterIPs"
+	}
+
+	chain firewall-check {
+		ip daddr . meta l4proto . th dport vmap @firewall-ips
+	}
+
+	chain service-endpoints-check {
+		ip daddr . meta l4proto . th dport vmap @no-endpoint-services
+	}
+
+	chain nodeport-endpoints-check {
+		ip daddr @nodeport-ips meta l4proto . th dport vmap @no-endpoint-nodeports
+	}
+
+	chain services {
+		ip daddr . meta l4proto . th dport vmap @service-ips
+		ip daddr @nodeport-ips meta l4proto . th dport vmap @service-nodeports
+	}
+
+	chain masquerading {
+		meta mark & 0x00004000 == 0x00000000 return
+		meta mark set meta mark ^ 0x00004000
+		masquerade fully-random
+	}
+
+	chain filter-prerouting {
+		type filter hook prerouting priority dstnat - 10; policy accept;
+		ct state new jump firewall-check
+	}
+
+	chain filter-input {
+		type filter hook input priority -110; policy accept;
+		ct state new jump nodeport-endpoints-check
+		ct state new jump service-endpoints-check
+	}
+
+	chain filter-forward {
+		type filter hook forward priority -110; policy accept;
+		ct state new jump service-endpoints-check
+		ct state new jump cluster-ips-check
+	}
+
+	chain filter-output {
+		type filter hook output priority -110; policy accept;
+		ct state new jump service-endpoints-check
+	}
+
+	chain nat-output {
+		type nat hook output priority -100; policy accept;
+		jump services
+	}
+
+	chain nat-postrouting {
+		type nat hook postrouting priority srcnat; policy accept;
+		jump masquerading
+	}
+
+	chain nat-prerouting {
+		type nat hook prerouting priority dstnat; policy accept;
+		jump services
+	}
+}
+`
+
 // TestVendors asks rules as each implementation installs them (names and forms as iptables-save and ipset save print them).
 func TestVendors(t *testing.T) {
 	const oif, loc = " out=eth0", " local=10.20.0.9"
@@ -509,6 +655,20 @@ func TestVendors(t *testing.T) {
 		texts []string
 		asked []question
 	}{
+		{"kube-proxy's nftables mode beside the agent", []string{kubeProxyMaps, natTable("IP-MASQ-AGENT", agent("IP-MASQ-AGENT", "169.254.0.0/16 10.0.0.0/8"))}, []question{
+			{"10.4.3.7 > 203.0.113.9" + oif, "masqueraded random", "must be last", ""},
+			{"10.4.3.7 > 10.20.30.40" + oif, "kept", "-d 10.0.0.0/8", ""},
+			{"10.4.3.7 > 10.20.30.40 tcp/443" + oif, "kept", "-d 10.0.0.0/8", ""},
+			{"10.4.3.7 > 10.96.0.1 tcp/443" + oif, "undetermined diverted", "dnat to 10.128.0.2:443", "behind it"},
+			{"10.4.3.7 > 10.96.0.10 udp/53" + oif, "undetermined diverted", "dnat to 10.4.0.3:53", "behind it"},
+			{"10.4.3.7 > 10.96.0.1 tcp/80" + oif, "undetermined dropped", "@cluster-ips reject", ""},
+			{"10.4.3.7 > 10.96.0.1" + oif, "undetermined dropped", "@cluster-ips reject", ""},
+			{"10.4.3.7 > 10.96.7.7 tcp/80" + oif, "undetermined dropped", "reject", ""},
+			{"10.4.3.7 > 10.96.7.7" + oif, "undetermined dropped", "", ""},
+			{"192.0.2.7 > 10.128.0.10 tcp/30080" + oif, "undetermined diverted", "dnat to 10.128.0.2:443", ""},
+			{"192.0.2.7 > 10.128.0.10 tcp/30081 out=lo local=10.128.0.10", "kept", "", ""},
+			{"10.4.3.7 > 203.0.113.9 mark=0x4000" + oif, "masqueraded random", "masquerade fully-random", ""},
+		}},
 		{"upstream agent", []string{natTable("IP-MASQ-AGENT", agent("IP-MASQ-AGENT", upstreamKeep))}, []question{
 			{"10.84.3.7 > 10.99.1.1" + oif, "kept", "-d 10.0.0.0/8", ""},
 			{"10.84.3.7 > 172.20.1.1" + oif, "kept", "-d 172.16.0.0/12", ""},

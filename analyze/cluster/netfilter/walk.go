@@ -55,6 +55,8 @@ type Verdict struct {
 	Apart bool
 	// Assumed is what the answer rests on beside the rules.
 	Assumed []string
+
+	named bool // kept: the rule that decides names destinations
 }
 
 // walk is one packet on its way through the rules.
@@ -173,7 +175,7 @@ func (rs *Ruleset) Ask(p Packet) Verdict {
 			return w.done(w.delivered(v4, a.Verdict))
 		case a.Answer != Kept: // the first that translates is the last that is asked
 			return w.done(a.Verdict)
-		case kept.Place.Rule == "" && a.Place.Rule != "":
+		case kept.Place.Rule == "" && a.Place.Rule != "", a.named && !kept.named:
 			kept = a.Verdict
 		}
 	}
@@ -404,6 +406,10 @@ func (w *walk) before(c *chain) *Verdict {
 	w.early = false
 	if fall != no && c.drops {
 		w.ends = append(w.ends, end{drop, nil, fall == yes})
+		fall = no
+	}
+	if fall == no && w.steps <= maxSteps && !slices.ContainsFunc(w.ends, func(e end) bool { return e.kind != drop }) { // one of them, whichever
+		w.ends[len(w.ends)-1].certain = true
 	}
 	for _, e := range w.ends {
 		if e.kind == translate && w.hook == Prerouting { // NETMAP: there it puts another destination in place
@@ -506,9 +512,9 @@ func (w *walk) kept(c *chain) Verdict {
 	v := Verdict{Answer: Kept, Place: c.place(), Why: "no rule of the chain puts another source in place of this one"}
 	switch {
 	case w.passed != nil:
-		v.Place, v.Why = w.passed.place(), "the rule ends the search before a translation"
+		v.Place, v.Why, v.named = w.passed.place(), "the rule ends the search before a translation", len(named(w.passed.conditions)) > 0
 	case w.missed != nil:
-		v.Place, v.Why = w.missed.place(), "the rule that leads to a translation does not apply: "+w.missedFor
+		v.Place, v.Why, v.named = w.missed.place(), "the rule that leads to a translation does not apply: "+w.missedFor, len(named(w.missed.conditions)) > 0
 	}
 	return v
 }

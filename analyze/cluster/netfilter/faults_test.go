@@ -525,3 +525,33 @@ func TestMarksOfAllWaysOut(t *testing.T) {
 		})
 	}
 }
+
+// A map of many elements that many rules ask does not become as many rules as the two make: what is too much is not known.
+func TestLargeMaps(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("table ip own {\n\tmap ways {\n\t\ttype ipv4_addr : verdict\n\t\telements = { ")
+	const n = 3_000
+	for i := range n {
+		fmt.Fprintf(&b, "10.1.%d.%d : accept, ", i/256, i%256)
+	}
+	b.WriteString("192.0.2.1 : drop }\n\t}\n")
+	text := func(asks int) string {
+		return b.String() + leaves(strings.Repeat("\t\tip daddr vmap @ways\n", asks)+"\t\tmasquerade\n") + "}\n"
+	}
+	const asked, held = "172.16.0.13 > 203.0.113.9 udp/53 in=eth1 out=eth0", "172.16.0.13 > 10.1.9.9 udp/53 in=eth1 out=eth0"
+	check(t, []question{{asked, "masqueraded", "masquerade", ""}, {held, "kept", "", ""}}, text(80))
+	check(t, []question{{asked, "undetermined", "vmap @ways", "elements"}}, text(n))
+	var rs Ruleset
+	if err := rs.Read(text(n), "x"); err != nil {
+		t.Fatal(err)
+	}
+	rules := 0
+	for _, tb := range rs.tables {
+		for _, c := range tb.order {
+			rules += len(c.rules)
+		}
+	}
+	if rules > maxSpreads+n {
+		t.Errorf("%d rules", rules)
+	}
+}

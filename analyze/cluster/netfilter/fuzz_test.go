@@ -35,7 +35,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	for _, s := range []string{
-		whole, wholeS, wholeL, wholeNFT, calicoSets, ipvsSets, awsNFT, kubeProxyNFT, `"" 00`,
+		whole, wholeS, wholeL, wholeNFT, calicoSets, ipvsSets, awsNFT, kubeProxyNFT, kubeProxyMaps, `"" 00`,
 		"*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -j A\n-A A -j B\n-A B -j A\n-A A -g A\nCOMMIT\n",
 		"*nat\n-A POSTROUTING -m set --match-set s src,dst -j MASQUERADE\nCOMMIT\ncreate s hash:net,port family inet\nadd s 10.0.0.0/8,tcp:80 nomatch\n",
 		"table inet t {\n set s { type ipv4_addr; flags interval; elements = { 10.0.0.0-10.0.0.9, 10.2.0.0/16 } }\n chain c { type nat hook postrouting priority srcnat; ip daddr @s counter masquerade; oifname { \"a\", \"b*\" } snat to 1.2.3.4 }\n}\n",

@@ -283,6 +283,9 @@ func (rs *Ruleset) spread() {
 	}
 }
 
+// maxSpreads is how many rules may stand in place of lookups: a text may have as many rules that ask one map as that has elements.
+const maxSpreads = 1 << 18
+
 func (r *rule) spread(rs *Ruleset) []*rule {
 	if r.lookup == nil {
 		return []*rule{r}
@@ -292,6 +295,9 @@ func (r *rule) spread(rs *Ruleset) []*rule {
 		if s = rs.nftSets[r.lookup.of]; s == nil || s.terse {
 			return []*rule{r}
 		}
+	}
+	if rs.spreads += len(s.items); rs.spreads > maxSpreads {
+		return []*rule{r}
 	}
 	known := r.conditions[:len(r.conditions)-1] // without the one that stands for the lookup
 	// A jump may come back with another mark, by which a second element would be met.

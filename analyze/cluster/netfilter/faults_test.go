@@ -555,3 +555,22 @@ func TestLargeMaps(t *testing.T) {
 		t.Errorf("%d rules", rules)
 	}
 }
+
+// A person's note that rules were left out is no comment: what stood there may have decided.
+func TestLeftOut(t *testing.T) {
+	const asked = "10.84.3.7 > 8.8.8.8 in=eth1 out=eth0 local=10.20.0.9"
+	for note, want := range map[string]string{
+		"# (40 rules left out)": "undetermined", "# ...": "undetermined", "# [snip]": "undetermined", "# 12 more rules here": "undetermined", "# … und weitere": "undetermined",
+		"# truncated": "undetermined", "# rules for Calico omitted": "undetermined", "# -- removed customer's rules --": "undetermined",
+		"# for the tunnel": "masqueraded", "# rules of the agent": "masqueraded", "# 10.0.0.0/8 is kept": "masqueraded", "~~~": "masqueraded", "# do not skip": "masqueraded",
+	} {
+		text := natTable("IP-MASQ", "-A POSTROUTING -j IP-MASQ\n"+note+"\n-A IP-MASQ -d 10.0.0.0/8 -j RETURN\n-A IP-MASQ -j MASQUERADE\n")
+		t.Run(note, func(t *testing.T) { check(t, []question{{asked, want, "", ""}}, text) })
+		t.Run("-L "+note, func(t *testing.T) {
+			const head, row = " pkts bytes target     prot opt in     out     source               destination         \n", "  0    --  *      *       0.0.0.0/0            "
+			check(t, []question{{asked, want, "", ""}}, "Chain PREROUTING (policy ACCEPT 0 packets, 0 bytes)\n"+head+"\nChain POSTROUTING (policy ACCEPT 0 packets, 0 bytes)\n"+head+
+				"    0     0 IP-MASQ"+row+"0.0.0.0/0           \n\nChain IP-MASQ (1 references)\n"+head+"    0     0 RETURN"+row+"10.0.0.0/8          \n"+note+
+				"\n    0     0 MASQUERADE"+row+"0.0.0.0/0           \n\nChain LAST (0 references)\n"+head)
+		})
+	}
+}

@@ -129,7 +129,7 @@ func (r *reader) line(line string, n int) error {
 	if r.rule(line, n) {
 		return nil
 	}
-	if r.list != nil && (!r.list.ended || rowAgain.MatchString(line)) && r.list.row(line, n) {
+	if r.list != nil && line[0] != '#' && (!r.list.ended || rowAgain.MatchString(line)) && r.list.row(line, n) {
 		if c := r.list.chain; r.open && !strings.HasSuffix(line, "*/") && !strings.HasSuffix(line, "random-fully") {
 			c.rules = c.rules[:max(0, len(c.rules)-1)]
 			c.cut = "is cut in the input, in the middle of a rule"
@@ -139,7 +139,7 @@ func (r *reader) line(line string, n int) error {
 	if r.command(line, n) {
 		return nil
 	}
-	if line[0] == '#' || prompt.MatchString(line) {
+	if (line[0] == '#' || prompt.MatchString(line)) && !leftOut.MatchString(line) {
 		return nil
 	}
 	// What cannot be read may be a rule, or the rest of the one before.
@@ -163,6 +163,9 @@ func (r *reader) line(line string, n int) error {
 
 // Behind a blank line, which ends a chain, what is still a rule of it: lines were broken, or blank ones put between them.
 var rowAgain = regexp.MustCompile(`^\d+[KMGT]? +\d|/\*|\*/|0\.0\.0\.0/0`)
+
+// A person's words for rules that are not there.
+var leftOut = regexp.MustCompile(`(?i)\b(?:left out|omitted|snip(?:ped)?|truncated|elided|removed|skipped|redacted|shortened|(?:rules?|lines?|more|others) (?:here|below|follow|more|cut))\b|\.\.\.|…`)
 
 // A prompt without a command, or the fence around a quoted text.
 var prompt = regexp.MustCompile("^(?:.*[$#%>]|[`~=-]{3,})$")

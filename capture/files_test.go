@@ -555,6 +555,8 @@ func TestNotCaptures(t *testing.T) {
 		{"three bytes", "abc", "cut in its file header, after 3 bytes"},
 		{"HTML", "\n<HTML><body>404", "HTML page"},
 		{"JSON", ` {"kind":"List"}`, "JSON"},
+		{"JSON on lines of its own", "{\n  \"kind\": 1 }", "JSON"},
+		{"Jira's quote of nothing", "{code}\nhello\n{code}\n", "no packet of tcpdump's is in it"},
 		{"a zip archive", "PK\x03\x04....", "zip archive"},
 		{"xz", "\xfd7zXZ\x00....", "xz -d"},
 		{"something binary", "\x00\x01\x02\x03\x04\x05\x06\x07", "neither pcap nor pcapng"},
@@ -573,6 +575,19 @@ func TestNotCaptures(t *testing.T) {
 		var format *FormatError
 		if !errors.As(err, &format) || !errors.Is(err, ErrNotCapture) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// What tickets and terminals put around text does not keep it from being read.
+func TestTextInTickets(t *testing.T) {
+	const line = "12:00:00.123456 IP 10.0.0.1.40000 > 10.0.0.2.80: Flags [S], seq 7, win 1, length 0\n"
+	for _, text := range []string{
+		"{code}\n" + line + "{code}\n", "{noformat:title=far|borderStyle=solid}\n" + line + "{noformat}", "{code}" + line, "\a" + line, "\x1b]0;root@node: ~\a[root@node ~]# tcpdump -n\n" + line, "# tcpdmp\b\bump -n\n" + line,
+	} {
+		packets, _, err := readAll(t, strings.NewReader(text), Options{})
+		if err != nil || len(packets) != 1 || packets[0].Tuple.String() != "tcp 10.0.0.1:40000 > 10.0.0.2:80" {
+			t.Errorf("%q: %d packets, %v", text, len(packets), err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -213,7 +214,7 @@ func (r *Reader) notCapture() error {
 	switch {
 	case strings.HasPrefix(text, "<!doctype html"), strings.HasPrefix(text, "<html"):
 		return &FormatError{r.name, "is an HTML page, not a capture", "the download gave an error page; download it again"}
-	case strings.HasPrefix(text, "{"), strings.HasPrefix(text, "[{"), strings.HasPrefix(text, "[\n"), text == "[":
+	case jsonBegins.MatchString(text), strings.HasPrefix(text, "[{"), strings.HasPrefix(text, "[\n"), text == "[":
 		return &FormatError{r.name, "looks like JSON, not a capture", "give a pcap or pcapng file"}
 	case isText(head):
 		return r.openText()
@@ -221,10 +222,13 @@ func (r *Reader) notCapture() error {
 	return &FormatError{r.name, "is neither pcap nor pcapng", convertHint}
 }
 
-// isText tells whether the bytes are plain text.
+// jsonBegins is an object's beginning (RFC 8259 section 4); {code} is Jira's.
+var jsonBegins = regexp.MustCompile(`^\{\s*(?:["}]|$)`)
+
+// isText tells whether the bytes are plain text, with what terminals obey in it: a bell, backspaces, escape sequences.
 func isText(s string) bool {
 	for _, c := range []byte(s) {
-		if c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != 0x1b || c == 0x7f {
+		if c < ' ' && !strings.ContainsRune("\n\r\t\a\b\f\x1b", rune(c)) || c == 0x7f {
 			return false
 		}
 	}

@@ -14,6 +14,9 @@ func clean(line string) string {
 	if strings.IndexByte(line, 0x1b) >= 0 {
 		line = terminal.ReplaceAllString(line, "")
 	}
+	if strings.ContainsAny(line, "\a\b\f") {
+		line = obeyed(line)
+	}
 	line = strings.TrimPrefix(line, "\ufeff")
 	if strings.Contains(line, "\u00a0") {
 		line = strings.ReplaceAll(line, "\u00a0", " ")
@@ -42,7 +45,25 @@ func clean(line string) string {
 	if strings.Contains(line, "](") {
 		line = markdownLink.ReplaceAllString(line, "$1")
 	}
+	if strings.Contains(line, "{code") || strings.Contains(line, "{noformat") {
+		line = jiraMacro.ReplaceAllString(line, "")
+	}
 	return strings.TrimPrefix(line, "^C")
+}
+
+// obeyed is a line as a terminal leaves it: a bell shows nothing, a backspace goes back over what comes next.
+func obeyed(line string) string {
+	out := make([]byte, 0, len(line))
+	for _, c := range []byte(line) {
+		switch c {
+		case '\a', '\f':
+		case '\b':
+			out = out[:max(len(out)-1, 0)]
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(out)
 }
 
 var (
@@ -50,6 +71,7 @@ var (
 	terminal = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?`)
 	// A backslash in front of what Markdown would take for its own (CommonMark section 2.4), not in front of letters.
 	markdownEscape = regexp.MustCompile("\\\\([\\[\\]<>_*.#|`~(){}+!-])")
+	jiraMacro      = regexp.MustCompile(`\{(?:code|noformat)(?::[^{}]*)?\}`)
 	markdownLink   = regexp.MustCompile(`\[([^\[\]()]+)\]\([^()\s]*\)`)
 
 	hexLine     = regexp.MustCompile(`^\s*0x[0-9a-f]{4}:\s`)

@@ -28,6 +28,13 @@ func TestClean(t *testing.T) {
 		"\ufeff12:00:00.1 IP":          "12:00:00.1 IP",
 		"12:00:00.1\u00a0IP\r":         "12:00:00.1 IP",
 		"\x1b]0;title\x07text":         "text",
+		"\x07text":                     "text",
+		"tcpdmp\b\bump -n":             "tcpdump -n",
+		"\b\btext\f":                   "text",
+		"{code}":                       "",
+		"{code:title=x|theme=y}text":   "text",
+		"text{noformat}":               "text",
+		"{coded} text":                 "{coded} text",
 	} {
 		if got := clean(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

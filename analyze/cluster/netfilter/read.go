@@ -167,8 +167,8 @@ var rowAgain = regexp.MustCompile(`^\d+[KMGT]? +\d|/\*|\*/|0\.0\.0\.0/0`)
 // A person's words for rules that are not there.
 var leftOut = regexp.MustCompile(`(?i)\b(?:left out|omitted|snip(?:ped)?|truncated|elided|removed|skipped|redacted|shortened|(?:rules?|lines?|more|others) (?:here|below|follow|more|cut))\b|\.\.\.|…`)
 
-// A prompt without a command, or the fence around a quoted text.
-var prompt = regexp.MustCompile("^(?:.*[$#%>]|[`~=-]{3,})$")
+// A prompt without a command, or the fence around a quoted text: Markdown's, Jira's.
+var prompt = regexp.MustCompile("^(?:.*[$#%>]|[`~=-]{3,}|\\{(?:code|noformat)(?::[^{}]*)?\\})$")
 
 // rule reads a line of iptables-save or iptables -S, or of ipset save.
 func (r *reader) rule(line string, n int) bool {

@@ -3,7 +3,6 @@ package analyze
 import (
 	"cmp"
 	"slices"
-	"sync"
 
 	"github.com/srcproof/srcproof/analyze/cluster"
 	"github.com/srcproof/srcproof/capture/wire"
@@ -30,6 +29,7 @@ type surveyor struct {
 	bySource map[sourceKey]int32
 	keys     []sourceKey // per source
 	pieces   []int       // what it looked at: where each piece begins
+	room     Room
 }
 
 // sourceKey tells sources apart: what an address is, one capture may show and the other not.
@@ -42,27 +42,19 @@ type sourceKey struct {
 func newSurvey(n int, judge func(i int, room *Room) *Request, seen func(i int, r *Request)) *survey {
 	out := &survey{class: make([]int32, n), index: make(map[alike]int32), apart: newAlikeness()}
 	all := rules()
-	var lock sync.Mutex
-	var surveyors []*surveyor
-	inPiecesBy(n, func() func(from, to int) {
-		s := &surveyor{bySource: make(map[sourceKey]int32)}
-		s.index, s.apart.seeds = make(map[alike]int32), out.apart.seeds
-		lock.Lock()
-		surveyors = append(surveyors, s)
-		lock.Unlock()
-		var room Room
-		return func(from, to int) {
-			s.pieces = append(s.pieces, from)
-			for i := from; i < to; i++ {
-				r := judge(i, &room)
-				out.class[i] = s.look(i, r, matching(all, r))
-				if seen != nil {
-					seen(i, r)
-				}
-			}
+	begin := func() *surveyor {
+		return &surveyor{bySource: make(map[sourceKey]int32), survey: survey{index: make(map[alike]int32), apart: alikeness{seeds: out.apart.seeds}}}
+	}
+	out.merge(partsOf(n, begin, func(s *surveyor, i int) {
+		if i%pieceSize == 0 {
+			s.pieces = append(s.pieces, i)
 		}
-	})
-	out.merge(surveyors)
+		r := judge(i, &s.room)
+		out.class[i] = s.look(i, r, matching(all, r))
+		if seen != nil {
+			seen(i, r)
+		}
+	}))
 	return out
 }
 

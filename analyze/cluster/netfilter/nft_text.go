@@ -708,6 +708,10 @@ func (p *nftRule) expression() {
 		return
 	}
 	if field == "tcp flags" {
+		if slices.ContainsFunc(p.toks[p.at:], func(t token) bool { return t.is("vmap") }) { // by some of the flags
+			p.resync(from)
+			return
+		}
 		p.flags(from, m.not)
 		return
 	}

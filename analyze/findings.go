@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	bits64 "math/bits"
 	"net/netip"
 	"slices"
@@ -1029,13 +1030,13 @@ func notes(t *table) []string {
 	if t.orphans > 0 {
 		out = append(out, fmt.Sprintf("%s whose quoted packet could not be read", plural(t.orphans, "ICMP error")))
 	}
-	protos := make([]wire.Proto, 0, len(t.other))
-	for p := range t.other {
-		protos = append(protos, p)
-	}
-	slices.Sort(protos)
-	for _, p := range protos {
-		out = append(out, fmt.Sprintf("%s of protocol %s: not judged", plural(t.other[p], "packet"), p))
+	return append(out, notJudged("packet", t.other)...)
+}
+
+// notJudged notes how many packets or connections are of protocols that are not judged.
+func notJudged(noun string, of map[wire.Proto]uint64) (out []string) {
+	for _, p := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, fmt.Sprintf("%s of protocol %s: not judged", plural(of[p], noun), p))
 	}
 	return out
 }

@@ -18,12 +18,15 @@ func FromTable(facts *cluster.Facts) *Result {
 	for _, n := range facts.LocalAddrs() {
 		a.thisNode[wire.AddrFrom(n)] = true
 	}
+	other := make(map[wire.Proto]uint64)
 	for _, e := range facts.Entries() {
 		if !judged(e.Orig.Proto) {
+			other[e.Orig.Proto]++
 			continue
 		}
 		res.Requests = append(res.Requests, a.fromEntry(&e))
 	}
+	res.Captures[0].Notes = notJudged("connection", other)
 	number(res.Requests)
 	sortRequests(res.Requests)
 	res.Limits = []string{"a connection table holds no packets: how far a request got shows only as far as the kernel's state tells, and what has ended may be gone from it"}

@@ -82,3 +82,18 @@ func TestFromTable(t *testing.T) {
 		}
 	}
 }
+
+// Connections of protocols that are not judged are counted, and not left out without a word.
+func TestFromTableOfOthers(t *testing.T) {
+	const gre = "gre 47 179 src=10.0.0.1 dst=10.0.0.%d srckey=0x0 dstkey=0x1 src=10.0.0.%[1]d dst=10.0.0.1 srckey=0x1 dstkey=0x0 [ASSURED] mark=0 use=1\n"
+	const esp = "unknown 50 599 src=10.0.0.1 dst=10.0.0.2 src=10.0.0.2 dst=10.0.0.1 mark=0 use=1\n"
+	const udp = "udp 17 9 src=10.4.0.7 dst=203.0.113.9 sport=40000 dport=8080 src=203.0.113.9 dst=10.4.0.7 sport=8080 dport=40000 mark=0 use=1\n"
+	facts, err := cluster.New(cluster.Input{Conntrack: []byte(fmt.Sprintf(gre, 2) + esp + udp + fmt.Sprintf(gre, 3)), ConntrackName: "table.txt"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := FromTable(facts)
+	if want := []string{"2 connections of protocol gre: not judged", "1 connection of protocol esp: not judged"}; len(res.Requests) != 1 || !slices.Equal(res.Captures[0].Notes, want) {
+		t.Errorf("%d requests, notes %q, want %q", len(res.Requests), res.Captures[0].Notes, want)
+	}
+}

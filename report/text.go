@@ -117,6 +117,7 @@ func (p *page) capture(c *Capture) {
 	}
 	if c.Format == "conntrack" {
 		p.paragraph(0, p.strong.Sprint(name)+"  connection table of the node, "+count(c.Packets, "connection"), nil)
+		p.notes(c.Notes)
 		return
 	}
 	parts := []string{Escape(c.Side)}
@@ -171,7 +172,11 @@ func (p *page) capture(c *Capture) {
 		}
 		p.labelled("filter", []string{*c.Filter + basis})
 	}
-	notes := c.Notes
+	p.notes(c.Notes)
+}
+
+// notes are what was noticed of a capture.
+func (p *page) notes(notes []string) {
 	if more := len(notes) - maxNotes; more > 0 && !p.opt.Verbose {
 		notes = append(slices.Clone(notes[:maxNotes]), "and "+count(uint64(more), "more note")+": -o json")
 	}

@@ -200,18 +200,23 @@ func (s *stamped) same(o *stamped) bool {
 	return s.digest == o.digest && s.size == o.size && s.seq == o.seq && s.ipid == o.ipid && s.kind == o.kind && s.from == o.from
 }
 
-// add pairs the packets of a joined request whose times both captures have. A name that occurs more than once on either side names no
-// single packet.
+// add pairs the packets of a joined request whose times both captures have. A name that occurs more than once in a near flow, or at the far
+// side, names no single packet; where several near flows show a packet (a VLAN's device and what it is on), the first of them counts.
 func (s *sampling) add(v, far *view) {
 	icmp := v.proto().IsICMP()
-	s.near, s.far = v.stamps(v.exit().flows, icmp, s.near[:0]), far.stamps(far.flows(), icmp, s.far[:0])
-	for i := range s.near {
-		x := &s.near[i]
-		if only(s.near, x) != x {
-			continue
-		}
-		if y := only(s.far, x); y != nil {
-			s.out = append(s.out, sample{near: x.time, diff: y.time - x.time, fromServer: x.from == 1})
+	s.near, s.far = s.near[:0], far.stamps(far.flows(), icmp, s.far[:0])
+	flows := v.exit().flows
+	for n := range flows {
+		before := len(s.near)
+		s.near = v.stamps(flows[n:n+1], icmp, s.near)
+		for i := before; i < len(s.near); i++ {
+			x := &s.near[i]
+			if only(s.near[before:], x) != x || slices.ContainsFunc(s.near[:before], func(o stamped) bool { return o.same(x) }) {
+				continue
+			}
+			if y := only(s.far, x); y != nil {
+				s.out = append(s.out, sample{near: x.time, diff: y.time - x.time, fromServer: x.from == 1})
+			}
 		}
 	}
 }

@@ -82,3 +82,36 @@ func TestRepeatedPacketMakesNoClock(t *testing.T) {
 		t.Errorf("%s %+v", verdictOf(r), r.Joins)
 	}
 }
+
+// The node's uplink is a VLAN's device: what leaves is seen there and, tagged, on what it is on. That is one packet, and makes the clock.
+func TestClockOfStackedUplink(t *testing.T) {
+	stacked := func(m many) (out many) {
+		for _, p := range m {
+			if out = append(out, p); p.iface == "eth0" {
+				out = append(out, also(p, vlan(100), on("eth0.phys")))
+			}
+		}
+		return out
+	}
+	for _, ahead := range []float64{0, 600} {
+		moved := func(m many) (out many) {
+			for _, p := range m {
+				out = append(out, also(p, later(ahead)))
+			}
+			return out
+		}
+		kn, kf := known()
+		m, lost := answeredAt(61, opened(podEnds, 10, 7)), viaNode
+		lost.client, lost.as = pod+":41999", node+":51999"
+		lone := lost.near(syn(lost.client+" > "+lost.server, isn(99), ipid(9), at(20)), syn(lost.client+" > "+lost.server, isn(99), ipid(10), at(21)))
+		near := []part{inOrder(stacked(kn), stacked(viaNode.near(m...)), stacked(lone), neighbours())}
+		res := pairOf(t, gke(t), PairOptions{}, near, []part{inOrder(moved(kf), moved(viaNode.far(m...))), goesOn(40 + ahead)})
+		c := &res.Captures[1]
+		if off := c.ClockOffset - int64(ahead*1e9); !c.HasOffset || c.ClockPairs != 6 || off < -c.ClockError || off > c.ClockError {
+			t.Errorf("far clock %v s ahead: offset %v %d ± %d of %d packets", ahead, c.HasOffset, c.ClockOffset, c.ClockError, c.ClockPairs)
+		}
+		if r := theRequest(t, res.Requests, "tcp "+lost.client+" > any"); r.StoppedAt != StopBetween || r.hasUnknown("stopped_at") {
+			t.Errorf("far clock %v s ahead: the lost request %s %+v", ahead, verdictOf(r), r.Unknown)
+		}
+	}
+}

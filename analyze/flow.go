@@ -273,7 +273,7 @@ const (
 	printSYN                       // a SYN: digest is its sequence number
 	printSYNACK                    // a SYN-ACK: digest is sequence and acknowledgement
 	printSegment                   // a segment of a connection whose opening is not in the capture: digest is sequence and acknowledgement
-	printData                      // the first TCP data of a direction: digest is of the payload
+	printData                      // the client's first TCP data: the digests of the payload's first 16 and 64 bytes
 )
 
 // printsKept is how many packets per direction leave a fingerprint; of datagrams, which have no sequence numbers that would

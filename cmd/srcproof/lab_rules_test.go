@@ -314,13 +314,18 @@ func (g *ruleGenerator) nativeMap(c, chains int) string {
 	case 0:
 		return "ip saddr" + of("172.16.0.13", "172.16.5.0/24", "*")
 	case 1:
-		return "meta l4proto" + of("tcp", "udp")
+		return "meta l4proto" + of("tcp", "udp") + pick(g, []string{"", " counter"})
 	case 2:
-		return "tcp dport" + of("80", "443", "1000-9000")
+		return "tcp dport" + pick(g, []string{of("80", "443", "1000-9000"), of("80", "*"), of("443", "8080", "*")})
 	case 3:
 		return "ip daddr . udp dport" + of("10.99.1.1 . 53", "10.20.0.10 . 443")
 	case 4:
-		return "ct state" + of("established", "new", "related")
+		s := "ct state" + of("established", "new", "related")
+		if g.one(2) { // for what goes on behind it
+			g.opaque = true
+			s += pick(g, []string{" accept", " return", " meta mark set 0x4000", " masquerade", " udp dport 53 accept", " ip saddr" + of("172.16.0.13", "172.16.5.0/24")})
+		}
+		return s
 	case 5:
 		m := "meta mark" + of("0x0", "0x4000")
 		g.opaque = g.opaque || strings.Contains(m, "jump") // what comes back may have another mark

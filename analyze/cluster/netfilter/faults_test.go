@@ -545,6 +545,16 @@ func TestLargeMaps(t *testing.T) {
 	if err := rs.Read(text(n), "x"); err != nil {
 		t.Fatal(err)
 	}
+	// Nor do many conditions of one rule, times the elements.
+	var long Ruleset
+	if err := long.Read(b.String()+leaves("\t\t"+strings.Repeat("iif 1 ", 3_000)+"ip daddr vmap @ways\n\t\tmasquerade\n")+"}\n", "x"); err != nil || long.spreads < maxSpreads {
+		t.Errorf("%v, %d", err, long.spreads)
+	}
+	for _, c := range long.tables[0].order {
+		if len(c.rules) > 3 {
+			t.Errorf("%d rules of %d conditions", len(c.rules), len(c.rules[0].conditions))
+		}
+	}
 	rules := 0
 	for _, tb := range rs.tables {
 		for _, c := range tb.order {
@@ -562,7 +572,7 @@ func TestLeftOut(t *testing.T) {
 	for note, want := range map[string]string{
 		"# (40 rules left out)": "undetermined", "# ...": "undetermined", "# [snip]": "undetermined", "# 12 more rules here": "undetermined", "# … und weitere": "undetermined",
 		"# truncated": "undetermined", "# rules for Calico omitted": "undetermined", "# -- removed customer's rules --": "undetermined",
-		"# for the tunnel": "masqueraded", "# rules of the agent": "masqueraded", "# 10.0.0.0/8 is kept": "masqueraded", "~~~": "masqueraded", "# do not skip": "masqueraded",
+		"# removed kube-proxy last week": "masqueraded", "user@host:~/.../k8s$": "masqueraded", "# for the tunnel": "masqueraded", "# rules of the agent": "masqueraded", "# 10.0.0.0/8 is kept": "masqueraded", "~~~": "masqueraded", "# do not skip": "masqueraded",
 	} {
 		text := natTable("IP-MASQ", "-A POSTROUTING -j IP-MASQ\n"+note+"\n-A IP-MASQ -d 10.0.0.0/8 -j RETURN\n-A IP-MASQ -j MASQUERADE\n")
 		t.Run(note, func(t *testing.T) { check(t, []question{{asked, want, "", ""}}, text) })

@@ -43,22 +43,23 @@ func (m *nftMatch) condition() condition {
 		c = c.not()
 		c.text = m.text
 	}
-	// A field of a transport header is there only if the packet has such a header: a packet of another protocol does not meet
-	// the rule, negated or not.
-	var needs []condition
-	for _, f := range m.fields {
-		if head, _, _ := strings.Cut(f, " "); head != "ip" && head != "ip6" {
-			if p, all, ok := protocol(head); ok && !all {
-				needs = append(needs, onProtocol(m.text, p))
-			}
-		} else if f != "ip protocol" || m.not {
-			needs = append(needs, onFamily(m.text, head == "ip"))
-		}
-	}
-	if len(needs) > 0 {
+	if needs := m.needs(); len(needs) > 0 {
 		return all(m.text, append(needs, c)...)
 	}
 	return c
+}
+
+// needs are what its fields ask for by themselves: a field of a header is there only if the packet has such a header. A packet of another
+// protocol or family does not meet the rule, negated or not.
+func (m *nftMatch) needs() (out []condition) {
+	for _, f := range m.fields {
+		if head, _, _ := strings.Cut(f, " "); head == "ip" || head == "ip6" {
+			out = append(out, onFamily(m.text, head == "ip"))
+		} else if p, all, ok := protocol(head); ok && !all {
+			out = append(out, onProtocol(m.text, p))
+		}
+	}
+	return out
 }
 
 // ofMark tells whether it asks for a mark.
@@ -283,7 +284,8 @@ func (rs *Ruleset) spread() {
 	}
 }
 
-// maxSpreads is how many rules may stand in place of lookups: a text may have as many rules that ask one map as that has elements.
+// maxSpreads is how many conditions of rules may stand in place of lookups: a text may have as many rules that ask one map as that has
+// elements.
 const maxSpreads = 1 << 18
 
 func (r *rule) spread(rs *Ruleset) []*rule {
@@ -292,14 +294,14 @@ func (r *rule) spread(rs *Ruleset) []*rule {
 	}
 	key, s := r.lookup.key, &r.lookup.own
 	if r.lookup.of != "" {
-		if s = rs.nftSets[r.lookup.of]; s == nil || s.terse {
+		if s = rs.nftSets[r.lookup.of]; s == nil || s.terse || len(s.verdicts) != len(s.items) { // a set is no map
 			return []*rule{r}
 		}
 	}
-	if rs.spreads += len(s.items); rs.spreads > maxSpreads {
+	known := r.conditions[:len(r.conditions)-1] // without the one that stands for the lookup
+	if rs.spreads += len(s.items) * (1 + len(known)); rs.spreads > maxSpreads {
 		return []*rule{r}
 	}
-	known := r.conditions[:len(r.conditions)-1] // without the one that stands for the lookup
 	// A jump may come back with another mark, by which a second element would be met.
 	odd := key.odd || key.mask != nil || key.ofMark() && slices.ContainsFunc(s.verdicts, func(t target) bool { return t.verdict == jump })
 	out, others := []*rule(nil), []condition(nil)
@@ -315,12 +317,15 @@ func (r *rule) spread(rs *Ruleset) []*rule {
 			continue
 		}
 		m := nftMatch{text: key.text, fields: key.fields, values: []nftItem{item}, odd: odd}
-		c := m.condition()
-		others = append(others, c)
-		add(c, s.verdicts[i])
+		others = append(others, m.positive())
+		add(m.condition(), s.verdicts[i])
 	}
 	if rest >= 0 {
-		add(anyOf(key.text, others...).not(), s.verdicts[rest])
+		cs := append(key.needs(), anyOf(key.text, others...).not())
+		if s.odd { // an element that is missing here may be met
+			cs = append(cs, r.conditions[len(r.conditions)-1])
+		}
+		add(all(key.text, cs...), s.verdicts[rest])
 	}
 	if s.odd {
 		add(r.conditions[len(r.conditions)-1], r.target)

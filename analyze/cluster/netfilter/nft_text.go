@@ -405,9 +405,9 @@ type nftRule struct {
 	mark       func(mark, connection bits) (bits, bits)
 	rewrites   bool // it puts other addresses or ports in the packet
 	target     target
-	lookup     *nftLookup // what gives the verdict in the target's place; nil is the target
-	lost       string     // why it is no rule
-	before     []rule     // what it does before it asks for more
+	looked     bool   // a map was asked, and nothing was read behind it yet
+	lost       string // why it is no rule
+	before     []rule // what it does before it asks for more
 }
 
 // when adds a condition. nft works off a rule from left to right: what a rule has changed by then is changed whether or not the packet
@@ -436,9 +436,11 @@ func (p *nftRule) done(t target) rule {
 
 // rules are the rules that it comes to, with what is known of it as a whole.
 func (p *nftRule) rules(whole *rule) (out []*rule) {
-	last := p.done(p.target)
-	last.lookup = p.lookup
-	for _, r := range append(p.before, last) {
+	all := p.before
+	if last := p.done(p.target); !p.looked || last.target.verdict != goOn || last.target.mark != nil {
+		all = append(all, last)
+	}
+	for _, r := range all {
 		r.text, r.line, r.lost = whole.text, whole.line, whole.lost
 		out = append(out, &r)
 	}
@@ -761,16 +763,16 @@ func (p *nftRule) vmap(from int, key nftMatch) {
 	}
 	look.key.text = textOf(p.toks[from:p.at])
 	p.looksUp(look)
-	if !p.peek().is("comment") && p.peek().s != "" { // an element may let the packet go on to what stands behind
-		look.own = nftSet{odd: true}
-		look.of = ""
-	}
 }
 
-// looksUp has the rule end in what a map says.
+// looksUp has the rule do what a map says. What stands behind the lookup is for packets whose element says continue: which those are, is
+// not told apart there.
 func (p *nftRule) looksUp(look *nftLookup) {
+	look.key.odd = look.key.odd || len(look.key.fields) == 0
 	p.when(unknown(look.key.text, "nft list ruleset, which has the map's elements"), look.key.ofMark())
-	p.target, p.lookup = target{verdict: opaque, name: "vmap"}, look
+	asks := p.done(target{verdict: opaque, name: "vmap"})
+	asks.lookup = look
+	p.before, p.looked = append(p.before, asks), true
 }
 
 // block leaves out a value: a word, or a block.

@@ -139,7 +139,7 @@ func (r *reader) line(line string, n int) error {
 	if r.command(line, n) {
 		return nil
 	}
-	if (line[0] == '#' || prompt.MatchString(line)) && !leftOut.MatchString(line) {
+	if line[0] == '#' && !leftOut.MatchString(line) || line[0] != '#' && prompt.MatchString(line) {
 		return nil
 	}
 	// What cannot be read may be a rule, or the rest of the one before.
@@ -165,7 +165,9 @@ func (r *reader) line(line string, n int) error {
 var rowAgain = regexp.MustCompile(`^\d+[KMGT]? +\d|/\*|\*/|0\.0\.0\.0/0`)
 
 // A person's words for rules that are not there.
-var leftOut = regexp.MustCompile(`(?i)\b(?:left out|omitted|snip(?:ped)?|truncated|elided|removed|skipped|redacted|shortened|(?:rules?|lines?|more|others) (?:here|below|follow|more|cut))\b|\.\.\.|…`)
+var leftOut = regexp.MustCompile(`(?i)\b(?:left out|omitted|snip(?:ped)?|truncated|elided)\b|\.\.\.|…|` +
+	`\b(?:rules?|lines?|chains?|entries) (?:(?:were|are) )?(?:removed|deleted|skipped|redacted|cut|here|below|follow)\b|` +
+	`\b(?:removed|deleted|skipped|redacted|more|other)\b.{0,30}\b(?:rules?|lines?|chains?|entries)\b`)
 
 // A prompt without a command, or the fence around a quoted text: Markdown's, Jira's.
 var prompt = regexp.MustCompile("^(?:.*[$#%>]|[`~=-]{3,}|\\{(?:code|noformat)(?::[^{}]*)?\\})$")

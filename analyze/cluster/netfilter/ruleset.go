@@ -57,7 +57,7 @@ type Ruleset struct {
 	tables  []*table
 	sets    map[string]*set
 	nftSets map[string]*nftSet
-	spreads int // elements that became rules: see spread
+	spreads int // conditions of elements that became rules: see spread
 	// changing are the sets that rules add packets to: the next packet may meet others than the input has.
 	changing map[string]bool
 	input    string   // the name of the text that is read

@@ -118,6 +118,7 @@ func TestAsTheKernel(t *testing.T) {
 		{"a set that is asked as a map", []string{own("\tset ways {\n\t\ttype ipv4_addr\n\t\telements = { 203.0.113.9 }\n\t}\n" + leaves("\t\tip daddr vmap @ways\n"+masq))}, udp, "undetermined"},
 		{"one that is, in JSON", []string{strings.Replace(inJSON("", `{"vmap": {"key": {"payload": {"protocol": "ip", "field": "daddr"}}, "data": "@ways"}}`, `{"masquerade": null}`), `{"rule"`, `{"set": {"family": "ip", "table": "own", "name": "ways", "type": "ipv4_addr", "elem": ["203.0.113.9"]}}, {"rule"`, 1)}, udp, "undetermined"},
 		{"a map by nothing", []string{inJSON("", `{"vmap": {"key": {"concat": []}, "data": {"set": [[{"concat": []}, {"accept": null}]]}}}`, `{"masquerade": null}`)}, udp, "undetermined"},
+		{"a comparison of nothing", []string{inJSON("", `{"match": {"op": "==", "left": {"concat": []}, "right": 1}}, {"accept": null}`, `{"masquerade": null}`)}, udp, "undetermined"},
 		{"a map and its number (nft -a)", []string{own(leaves("\t\tip daddr vmap { 203.0.113.0/24 : return } # handle 5\n" + masq))}, udp, "kept"},
 		{"a map and a counter", []string{own(leaves("\t\tip daddr vmap { 203.0.113.0/24 : return } counter packets 0 bytes 0\n" + masq))}, udp, "kept"},
 		{"two maps, of which the first decides", []string{own("\tchain out {\n\t\tmasquerade\n\t}\n" + leaves("\t\tip daddr vmap { 203.0.113.9 : goto out } ip saddr vmap { 172.16.0.99 : accept }\n"))}, udp, "masqueraded"},

@@ -218,6 +218,20 @@ func fieldJSON(v any) (field string, ok bool) {
 	return "", false
 }
 
+// fieldsJSON reads what is compared or looked up: one field, or several that belong together.
+func (m *nftMatch) fieldsJSON(v any) {
+	parts := []any{v}
+	if of, _ := v.(map[string]any); of["concat"] != nil {
+		if parts, _ = of["concat"].([]any); len(parts) == 0 {
+			parts = []any{nil} // no field at all is none that is known
+		}
+	}
+	for _, part := range parts {
+		field, ok := fieldJSON(part)
+		m.fields, m.odd = append(m.fields, field), m.odd || !ok
+	}
+}
+
 func (p *nftRule) matchJSON(args map[string]any) {
 	text, _ := json.Marshal(args)
 	m := nftMatch{text: string(text)}
@@ -249,14 +263,8 @@ func (p *nftRule) matchJSON(args map[string]any) {
 			return
 		}
 		m.fields, m.mask = []string{field}, &v
-	} else if parts, ok := left["concat"].([]any); ok {
-		for _, part := range parts {
-			field, ok := fieldJSON(part)
-			m.fields, m.odd = append(m.fields, field), m.odd || !ok
-		}
 	} else {
-		field, ok := fieldJSON(args["left"])
-		m.fields, m.odd = []string{field}, !ok
+		m.fieldsJSON(args["left"])
 	}
 	if right, _ := args["right"].(map[string]any); m.fields[0] == "tcp flags" && right["set"] != nil {
 		odd() // one of several combinations
@@ -305,14 +313,7 @@ func (p *nftRule) matchJSON(args map[string]any) {
 func (p *nftRule) vmapJSON(args map[string]any) {
 	text, _ := json.Marshal(args)
 	look := &nftLookup{key: nftMatch{text: string(text)}}
-	parts := []any{args["key"]}
-	if key, _ := args["key"].(map[string]any); key["concat"] != nil {
-		parts, _ = key["concat"].([]any)
-	}
-	for _, part := range parts {
-		field, ok := fieldJSON(part)
-		look.key.fields, look.key.odd = append(look.key.fields, field), look.key.odd || !ok
-	}
+	look.key.fieldsJSON(args["key"])
 	switch data := args["data"].(type) {
 	case string:
 		look.of = nftSetName(p.t, strings.TrimPrefix(data, "@"))
@@ -331,11 +332,11 @@ func (p *nftRule) vmapJSON(args map[string]any) {
 // jsonMapElement reads [KEY, {"goto": {"target": "CHAIN"}}].
 func jsonMapElement(v any) (key nftItem, t target, ok bool) {
 	pair, _ := v.([]any)
+	t, ok2 := mapVerdict("", "")
 	if len(pair) != 2 {
-		return key, target{verdict: opaque, name: "an element without a verdict"}, false
+		return key, t, false
 	}
 	key, ok = jsonItem(pair[0])
-	t, ok2 := target{verdict: opaque, name: "an element without a verdict"}, false
 	does, _ := pair[1].(map[string]any)
 	for word, args := range does {
 		to, _ := args.(map[string]any)

@@ -335,7 +335,8 @@ func (r *nftReader) items() (out []nftItem, closed bool) {
 func mapElement(words []token) (key nftItem, t target, ok bool) {
 	at := slices.IndexFunc(words, func(t token) bool { return t.is(":") })
 	if at < 0 || at+1 == len(words) {
-		return itemOf(words), target{verdict: opaque, name: "an element without a verdict"}, false
+		t, ok = mapVerdict("", "")
+		return itemOf(words), t, ok
 	}
 	t, ok = mapVerdict(words[at+1].s, words[len(words)-1].s)
 	return itemOf(words[:at]), t, ok
@@ -353,7 +354,7 @@ func mapVerdict(word, chain string) (target, bool) {
 	case "accept", "drop", "return":
 		return nftTarget(word)
 	}
-	return target{verdict: opaque, name: word}, word == "queue"
+	return target{verdict: opaque, name: cmp.Or(word, "an element without a verdict")}, word == "queue"
 }
 
 // itemOf reads "10.0.0.1 . tcp . 80 timeout 1h".
@@ -405,7 +406,6 @@ type nftRule struct {
 	mark       func(mark, connection bits) (bits, bits)
 	rewrites   bool // it puts other addresses or ports in the packet
 	target     target
-	looked     bool   // a map was asked, and nothing was read behind it yet
 	lost       string // why it is no rule
 	before     []rule // what it does before it asks for more
 }
@@ -437,7 +437,7 @@ func (p *nftRule) done(t target) rule {
 // rules are the rules that it comes to, with what is known of it as a whole.
 func (p *nftRule) rules(whole *rule) (out []*rule) {
 	all := p.before
-	if last := p.done(p.target); !p.looked || last.target.verdict != goOn || last.target.mark != nil {
+	if last := p.done(p.target); len(all) == 0 || last.target.verdict != goOn || last.target.mark != nil {
 		all = append(all, last)
 	}
 	for _, r := range all {
@@ -768,11 +768,10 @@ func (p *nftRule) vmap(from int, key nftMatch) {
 // looksUp has the rule do what a map says. What stands behind the lookup is for packets whose element says continue: which those are, is
 // not told apart there.
 func (p *nftRule) looksUp(look *nftLookup) {
-	look.key.odd = look.key.odd || len(look.key.fields) == 0
 	p.when(unknown(look.key.text, "nft list ruleset, which has the map's elements"), look.key.ofMark())
 	asks := p.done(target{verdict: opaque, name: "vmap"})
 	asks.lookup = look
-	p.before, p.looked = append(p.before, asks), true
+	p.before = append(p.before, asks)
 }
 
 // block leaves out a value: a word, or a block.

@@ -50,20 +50,16 @@ func (p *pairing) measure(n *analysis, partners [][]partner, opt PairOptions) {
 	for _, want := range []func(m *partner) bool{
 		func(m *partner) bool { return m.strong }, func(m *partner) bool { return m.confidence == Exact }, func(m *partner) bool { return !m.rewritten },
 	} {
-		of := make([][]sample, (len(partners)+pieceSize-1)/pieceSize)
-		inPiecesBy(len(partners), func() func(from, to int) {
+		of := listsOf(len(partners), func() func(k int, out []sample) []sample {
 			var mine sampling
-			var near, far viewSpace
-			return func(from, to int) {
-				mine.out = mine.out[:0]
-				for k := from; k < to; k++ {
-					for i := range partners[k] {
-						if m := &partners[k][i]; m.p == p && want(m) {
-							mine.add(n.view(&near, k), p.far.view(&far, int(m.chain)))
-						}
+			var space viewSpace
+			return func(k int, out []sample) []sample {
+				for i := range partners[k] {
+					if m := &partners[k][i]; m.p == p && want(m) {
+						out = mine.add(out, n.view(&space, k), p.far.view(space.second(), int(m.chain)))
 					}
 				}
-				of[from/pieceSize] = slices.Clone(mine.out)
+				return out
 			}
 		})
 		n := 0
@@ -179,30 +175,27 @@ func (c *clock) stretch(near int64) *stretch {
 	return &c.stretches[i]
 }
 
-// sampling is one goroutine's gathering of samples.
-type sampling struct {
-	out       []sample
-	near, far []stamped
-}
+// sampling is one goroutine's room for gathering samples.
+type sampling struct{ near, far []stamped }
 
-// stamped is when a packet passed, with what names it.
-type stamped struct {
+// packetName is what tells the packets of a request apart.
+type packetName struct {
 	digest    uint64
 	size, seq uint32
 	ipid      uint16 // 0 where the rest names it
 	kind      printKind
 	from      uint8
-	time      int64
 }
 
-// same tells whether two packets have one name.
-func (s *stamped) same(o *stamped) bool {
-	return s.digest == o.digest && s.size == o.size && s.seq == o.seq && s.ipid == o.ipid && s.kind == o.kind && s.from == o.from
+// stamped is when a packet passed.
+type stamped struct {
+	packetName
+	time int64
 }
 
 // add pairs the packets of a joined request whose times both captures have. A name that occurs more than once in a near flow, or at the far
 // side, names no single packet; where several near flows show a packet (a VLAN's device and what it is on), the first of them counts.
-func (s *sampling) add(v, far *view) {
+func (s *sampling) add(out []sample, v, far *view) []sample {
 	icmp := v.proto().IsICMP()
 	s.near, s.far = s.near[:0], far.stamps(far.flows(), icmp, s.far[:0])
 	flows := v.exit().flows
@@ -211,20 +204,21 @@ func (s *sampling) add(v, far *view) {
 		s.near = v.stamps(flows[n:n+1], icmp, s.near)
 		for i := before; i < len(s.near); i++ {
 			x := &s.near[i]
-			if only(s.near[before:], x) != x || slices.ContainsFunc(s.near[:before], func(o stamped) bool { return o.same(x) }) {
+			if only(s.near[before:], x.packetName) != x || slices.ContainsFunc(s.near[:before], func(o stamped) bool { return o.packetName == x.packetName }) {
 				continue
 			}
-			if y := only(s.far, x); y != nil {
-				s.out = append(s.out, sample{near: x.time, diff: y.time - x.time, fromServer: x.from == 1})
+			if y := only(s.far, x.packetName); y != nil {
+				out = append(out, sample{near: x.time, diff: y.time - x.time, fromServer: x.from == 1})
 			}
 		}
 	}
+	return out
 }
 
 // only is the only one of the list that has a name; nil if there is none, or more.
-func only(list []stamped, name *stamped) (out *stamped) {
+func only(list []stamped, name packetName) (out *stamped) {
 	for i := range list {
-		if !list[i].same(name) {
+		if list[i].packetName != name {
 			continue
 		}
 		if out != nil {
@@ -238,7 +232,7 @@ func only(list []stamped, name *stamped) (out *stamped) {
 // stamps are the packets of flows that have a name.
 func (v *view) stamps(flows []ref, icmp bool, out []stamped) []stamped {
 	v.prints(flows, func(fp *fingerprint, from int) {
-		s := stamped{kind: fp.kind, from: uint8(from), size: fp.size, time: fp.time}
+		s := stamped{packetName{kind: fp.kind, from: uint8(from), size: fp.size}, fp.time}
 		switch fp.kind {
 		case printSYN, printSYNACK, printSegment:
 			s.digest, s.seq = fp.digest, fp.ts

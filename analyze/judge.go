@@ -137,29 +137,23 @@ func (a *analysis) eachView(yield func(int, *view) bool) {
 	}
 }
 
-// eachAtOnce looks at each of n chains by itself, so that all processors can. What the looks share is made once, whoever asks first.
-func (a *analysis) eachAtOnce(n int, look func(i int, space *viewSpace)) {
-	inPiecesBy(n, func() func(from, to int) {
-		var space viewSpace
-		return func(from, to int) {
-			for i := from; i < to; i++ {
-				look(i, &space)
-			}
-		}
-	})
+// eachAtOnce looks at each number below n by itself, in a space of its goroutine's, so that all processors can. What the looks share is made
+// once, whoever asks first.
+func eachAtOnce(n int, look func(i int, space *viewSpace)) {
+	partsOf(n, func() *viewSpace { return new(viewSpace) }, func(space *viewSpace, i int) { look(i, space) })
 }
 
 // judgeAll judges every request of the capture by itself.
 func (a *analysis) judgeAll() {
 	a.requests = pages.Make[Request](len(a.chains))
-	a.eachAtOnce(len(a.chains), func(i int, space *viewSpace) { a.judge(&a.requests[i], a.view(space, i), int32(i), space) })
+	eachAtOnce(len(a.chains), func(i int, space *viewSpace) { a.judge(&a.requests[i], a.view(space, i), int32(i), space) })
 }
 
 // pairAll tells the requests that are held what the other side shows of them, and drops those that are not listed.
 func (a *analysis) pairAll() {
 	n, chain := a.list()
 	if a.paired != nil {
-		a.eachAtOnce(n, func(i int, space *viewSpace) {
+		eachAtOnce(n, func(i int, space *viewSpace) {
 			k := int(chain(i))
 			a.paired(&a.requests[k], a.view(space, k), k, space)
 		})

@@ -132,7 +132,7 @@ func (p *pairing) takeIn(partners [][]partner, claimed []bool) {
 		}
 	}
 	var met [2]atomic.Bool // one arrived with another source, or with the same
-	p.near.eachAtOnce(len(partners), func(k int, space *viewSpace) {
+	eachAtOnce(len(partners), func(k int, space *viewSpace) {
 		for i := range partners[k] {
 			if m := &partners[k][i]; m.p == p {
 				at := &met[0]
@@ -161,23 +161,19 @@ func (ix *farIndex) claims(near []*analysis, partners [][][]partner, all [][]*pa
 	of := make([][]claim, len(near))
 	for i, n := range near {
 		p := all[i][j]
-		found := make([][]claim, (len(n.chains)+pieceSize-1)/pieceSize)
-		inPiecesBy(len(n.chains), func() func(from, to int) {
+		found := listsOf(len(n.chains), func() func(k int, out []claim) []claim {
 			s := search{ix: ix, p: p, counts: counts, fits: fits}
 			var space viewSpace
-			var mine []claim
-			return func(from, to int) {
-				mine = mine[:0]
-				for k := from; k < to; k++ {
-					if slices.ContainsFunc(partners[i][k], func(m partner) bool { return m.p.far == ix.a }) {
-						continue
-					}
-					if m, fitting := s.find(n.view(&space, k)); fitting > 0 {
-						m.p = p
-						mine = append(mine, claim{m, int32(i), int32(k), int32(fitting)})
-					}
+			return func(k int, out []claim) []claim {
+				if slices.ContainsFunc(partners[i][k], func(m partner) bool { return m.p.far == ix.a }) {
+					return out
 				}
-				found[from/pieceSize] = slices.Clone(mine)
+				m, fitting := s.find(n.view(&space, k))
+				if fitting == 0 {
+					return out
+				}
+				m.p = p
+				return append(out, claim{m, int32(i), int32(k), int32(fitting)})
 			}
 		})
 		of[i] = slices.DeleteFunc(slices.Concat(found...), func(c claim) bool {
@@ -492,7 +488,7 @@ func countPayloads(a *analysis, text bool, counts map[payloadKey]int32) {
 type farIndex struct {
 	a         *analysis
 	text      bool                   // one of the sides is text
-	tcp, sctp openings               // by the number that the client opened with
+	tcp, sctp isnIndex               // by the number that the client opened with
 	bySegment map[segmentKey][]int32 // connections whose opening is not known
 	byAnyPart map[segmentKey][]int32 // all connections; nil where every near one has its opening
 	byPayload map[payloadKey][]int32
@@ -500,12 +496,12 @@ type farIndex struct {
 	counts    map[payloadKey]int32
 }
 
-// openings are sequence numbers, each with the chain whose client opened with it in the lower half, in order. (2026-12-01, 400,000
+// isnIndex is sequence numbers, each with the chain whose client opened with it in the lower half, in order. (2026-12-01, 400,000
 // connections: 3 MB and 30 ms instead of 40 MB and 100 ms of a map.)
-type openings []uint64
+type isnIndex []uint64
 
 // with are the chains that a client opened with a number.
-func (o openings) with(isn uint32) openings {
+func (o isnIndex) with(isn uint32) isnIndex {
 	at, _ := slices.BinarySearch(o, uint64(isn)<<32)
 	end := at
 	for end < len(o) && uint32(o[end]>>32) == isn {
@@ -546,7 +542,7 @@ func newFarIndex(a *analysis, text, known, under bool) *farIndex {
 	}
 	const unknown = ^uint64(0)
 	isns := make([]uint64, len(a.chains))
-	a.eachAtOnce(len(isns), func(i int, space *viewSpace) {
+	eachAtOnce(len(isns), func(i int, space *viewSpace) {
 		isns[i] = unknown
 		if proto := a.proto(i); proto == wire.ProtoTCP || proto == wire.ProtoSCTP {
 			if isn, ok := a.view(space, i).isn(); ok {
@@ -555,7 +551,7 @@ func newFarIndex(a *analysis, text, known, under bool) *farIndex {
 		}
 	})
 	var space viewSpace
-	ix.tcp = make(openings, 0, len(isns))
+	ix.tcp = make(isnIndex, 0, len(isns))
 	for i, isn := range isns {
 		proto := a.proto(i)
 		switch {
@@ -589,7 +585,7 @@ func newFarIndex(a *analysis, text, known, under bool) *farIndex {
 // beganBefore tells whether some TCP connection's opening is not in the capture.
 func (a *analysis) beganBefore() bool {
 	var found atomic.Bool
-	a.eachAtOnce(len(a.chains), func(i int, space *viewSpace) {
+	eachAtOnce(len(a.chains), func(i int, space *viewSpace) {
 		if a.proto(i) != wire.ProtoTCP || found.Load() {
 			return
 		}
@@ -769,14 +765,14 @@ func (s *search) tracked(v *view) []int32 {
 }
 
 // narrow keeps of chains that share an ISN those that share timestamp value or IP ID, too: a crowd must not cost time.
-func (s *search) narrow(v *view, list openings) openings {
+func (s *search) narrow(v *view, list isnIndex) isnIndex {
 	var want []fingerprint
 	v.prints(v.exit().flows, func(fp *fingerprint, from int) {
 		if fp.kind == printSYN && from == 0 {
 			want = append(want, *fp)
 		}
 	})
-	var out openings
+	var out isnIndex
 	const most = 4096
 	for _, c := range list[:min(len(list), most)] {
 		agree := false

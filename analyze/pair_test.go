@@ -451,10 +451,10 @@ func TestFarRequestsOfTheCluster(t *testing.T) {
 }
 
 // What is looked up in a sorted list is what a map of lists holds.
-func TestOpenings(t *testing.T) {
+func TestISNIndex(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	twin := make(map[uint32][]int32)
-	var list openings
+	var list isnIndex
 	for i := range int32(3_000) {
 		isn := []uint32{0, 1, ^uint32(0), r.Uint32N(700), r.Uint32()}[r.IntN(5)]
 		twin[isn] = append(twin[isn], i)

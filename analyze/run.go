@@ -241,6 +241,23 @@ func inPiecesBy(n int, begin func() func(from, to int)) {
 	others.Wait()
 }
 
+// listsOf makes a list for each number below n, on all processors, and gives those of each piece, in order. Each appends in its own way, from
+// begin.
+func listsOf[T any](n int, begin func() func(i int, out []T) []T) [][]T {
+	lists := make([][]T, (n+pieceSize-1)/pieceSize)
+	inPiecesBy(n, func() func(from, to int) {
+		look, mine := begin(), []T(nil)
+		return func(from, to int) {
+			mine = mine[:0]
+			for i := from; i < to; i++ {
+				mine = look(i, mine)
+			}
+			lists[from/pieceSize] = slices.Clone(mine)
+		}
+	})
+	return lists
+}
+
 // partsOf looks at each number below n, on all processors. Each has a part of its own to put what it sees in, from begin; they come in the
 // order of the least number that each looked at.
 func partsOf[P any](n int, begin func() P, look func(part P, i int)) []P {

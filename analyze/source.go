@@ -154,7 +154,8 @@ func (a *analysis) sourceJoined(r *Request, v *view, c *chain) {
 	how, basis := "same tuple", BasisTranslation
 	if joins := a.t.joined(c); len(joins) > 0 {
 		how = joinWords(joins[0])
-		if slices.Equal(joins[0].Basis, agreeTracked.words(nil)) {
+		var room [1]string
+		if slices.Equal(joins[0].Basis, agreeTracked.words(room[:0])) {
 			basis = BasisConntrack
 		}
 	}
